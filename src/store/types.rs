@@ -1,0 +1,286 @@
+//! What goes into and comes out of a [`Store`](super::Store): plain values, the same for both databases.
+
+use std::error::Error;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::event::{Event, Status};
+use crate::timestamp::Timestamp;
+
+/// A place in a lane's order. Only a hint where to begin: what lies before it is found by the next sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// First part of the order.
+    pub available_at: Timestamp,
+    /// Second part of the order.
+    pub id: Uuid,
+}
+
+/// What a survey found at the front of one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneFront {
+    /// The lane.
+    pub event_type: String,
+    /// Whether the lane's first due event is claimed: only then can there be expired leases.
+    pub claimed_at_front: bool,
+    /// The first due event that nobody has claimed.
+    pub claimable: Option<Position>,
+    /// When the lane's next event becomes due that is not due yet.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// What to claim from one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneClaim {
+    /// The lane.
+    pub event_type: String,
+    /// Events at most.
+    pub limit: u32,
+    /// Where to begin; at the front when `None`.
+    pub from: Option<Position>,
+    /// How long the lease lasts, from the claim on.
+    pub lease: Duration,
+}
+
+/// What to claim: lanes, each named once, and optionally one subject in all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claim {
+    /// At least one lane.
+    pub lanes: Vec<LaneClaim>,
+    /// Only events of this subject. Positions are not used then, and `limit` counts over all lanes together.
+    pub subject: Option<SubjectClaim>,
+}
+
+/// The subject that a claim is confined to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectClaim {
+    /// The subject.
+    pub subject: String,
+    /// Events at most, over all lanes.
+    pub limit: u32,
+}
+
+/// Whether something could be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peek {
+    /// Some event is due and pending.
+    pub claimable: bool,
+    /// When the next event becomes due that is not due yet.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// Where to look for expired leases in one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReapLane {
+    /// The lane.
+    pub event_type: String,
+    /// Only events behind this one; from the front when `None`.
+    pub after: Option<Position>,
+}
+
+/// What a reap did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReapPage {
+    /// The leases that were taken back.
+    pub reaped: Vec<Reaped>,
+    /// For each lane whose page was full and ended in a claimed event, where it ended: expired ones may lie behind.
+    pub unfinished: Vec<ReapEnd>,
+}
+
+/// The end of a reap's page in one lane.
+pub type ReapEnd = ReapLane;
+
+/// An expired lease that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reaped {
+    /// Its event.
+    pub event_id: Uuid,
+    /// The event's type.
+    pub event_type: String,
+    /// `Pending`, or `DeadLetter` at the attempts limit.
+    pub status: Status,
+}
+
+/// An event that was enqueued, or was already there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Enqueued {
+    /// The event as it is now, without its payload.
+    pub event: Event,
+    /// False for a replay.
+    pub created: bool,
+}
+
+/// One line of the attempt log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// 1 on the first attempt since the event was enqueued or requeued; repeats after a deferral.
+    pub number: i32,
+    /// Which claim it was.
+    pub claim_no: i64,
+    /// When the claim was made.
+    pub started_at: Timestamp,
+    /// How long the handler took.
+    pub duration_ms: i64,
+    /// What the handler said, or `expired` for a lease that was taken back.
+    pub outcome: String,
+    /// The receiver's HTTP status.
+    pub status_code: Option<i32>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The beginning of the receiver's answer.
+    pub response: Option<String>,
+}
+
+/// What an in-flight query looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InFlightKey {
+    /// Events of this subject.
+    Subject(String),
+    /// Events whose payload is an object with this key and value, compared as text.
+    Payload {
+        /// The object's key.
+        key: String,
+        /// The value's text.
+        value: String,
+    },
+}
+
+/// What became of a guarded change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transition {
+    /// It was applied; the event as it is now, without its payload.
+    Applied(Box<Event>),
+    /// The event was in another state and stays as it is.
+    Refused(Box<Event>),
+    /// There is no such event.
+    Absent,
+}
+
+/// What a requeue sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequeueChange {
+    /// When it becomes due, from now.
+    pub delay: Duration,
+    /// A new attempts limit, 1–100.
+    pub max_attempts: Option<i32>,
+}
+
+/// Which dead letters to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeadLetterQuery {
+    /// Only these types; all when empty.
+    pub types: Vec<String>,
+    /// Only this subject.
+    pub subject: Option<String>,
+    /// Only those whose error contains this text, in this case.
+    pub error_contains: Option<String>,
+    /// Only those behind this place, newest first.
+    pub after: Option<DeadLetterPosition>,
+    /// Dead letters at most, 1–200.
+    pub limit: u32,
+    /// Whether payloads are wanted.
+    pub with_payload: bool,
+}
+
+/// A place in the list of dead letters, which is ordered by (`dead_at`, id) downwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeadLetterPosition {
+    /// First part of the order.
+    pub dead_at: Timestamp,
+    /// Second part of the order.
+    pub id: Uuid,
+}
+
+/// A page of dead letters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeadLetterPage {
+    /// Newest first.
+    pub events: Vec<Event>,
+    /// Where the next page goes on; `None` only at the end.
+    pub next: Option<DeadLetterPosition>,
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunPage {
+    /// Only those behind this run.
+    pub after: Option<(Timestamp, Uuid)>,
+    /// Runs at most.
+    pub limit: u32,
+}
+
+/// The store could not do what it was asked to. Nothing was changed, unless the database's answer itself was lost.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database is down, read-only, overloaded or does not answer in time. Try again later.
+    #[error("the database is unavailable: {reason}")]
+    Unavailable {
+        /// In which way, without addresses or secrets.
+        reason: String,
+        /// The driver's error.
+        #[source]
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// The schema has not been created or is older than this binary: run `outboxd migrate`.
+    #[error("the database schema is missing or out of date: run `outboxd migrate`")]
+    SchemaOutdated,
+    /// A newer binary has migrated this database.
+    #[error("the database schema is newer than this binary (it has migration {version}): install a newer outboxd")]
+    SchemaTooNew {
+        /// The first migration that this binary does not know.
+        version: i64,
+    },
+    /// A migration was applied by halves or edited since it was applied.
+    #[error("the database schema is broken: {reason}")]
+    SchemaBroken {
+        /// What was found and what to do.
+        reason: String,
+    },
+    /// The database refused a value: of these rows, at least one can never be written or read.
+    #[error("the database refused the data: {reason}")]
+    Data {
+        /// The class of the refusal, without values.
+        reason: String,
+        /// The driver's error.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Anything else; a defect.
+    #[error("the database call failed: {reason}")]
+    Internal {
+        /// What happened, without values.
+        reason: String,
+        /// The driver's error.
+        #[source]
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody changing anything.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+}
+
+/// Why events were not enqueued. Nothing of the request was written.
+#[derive(Debug, thiserror::Error)]
+pub enum EnqueueError {
+    /// The id exists with other content.
+    #[error("the id of event {index} exists with other content")]
+    IdConflict {
+        /// Which event of the request, from 0.
+        index: usize,
+    },
+    /// The idempotency key exists with other content.
+    #[error("the idempotency key of event {index} was used for other content")]
+    KeyReused {
+        /// Which event of the request, from 0.
+        index: usize,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
