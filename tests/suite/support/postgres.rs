@@ -27,7 +27,7 @@ const PORTS: std::ops::Range<u16> = 20_000..30_000;
 /// What the shell beside a server does. It answers each command with one line: `ok`, or what went wrong.
 const KEEPER: &str = r#"
 bin=$1 dir=$2 port=$3 user=$4
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 as_owner() {
     if [ -n "$user" ]; then
         setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups -- "$@"
