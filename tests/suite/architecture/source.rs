@@ -22,7 +22,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), words: without_tests(read(text)) }
+        Self { path: path.to_owned(), words: without_tests(&read(text)) }
     }
 
     pub fn words(&self) -> &[Word] {
@@ -190,7 +190,7 @@ fn after_quote(text: &str) -> &str {
 }
 
 /// Leaves out every item under `#[cfg(test)]`.
-fn without_tests(words: Vec<Word>) -> Vec<Word> {
+fn without_tests(words: &[Word]) -> Vec<Word> {
     let attribute = read("#[cfg(test)]");
     let mut kept = Vec::with_capacity(words.len());
     let mut index = 0;
