@@ -11,18 +11,13 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /build
 
-# The dependencies first: this layer stays as long as Cargo.toml and Cargo.lock do.
-COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
-    && cargo build --release --locked --bin outboxd \
-    && rm -r src
-
 COPY . .
-# The copied files may be older than the stand-ins that were just built.
-RUN touch src/main.rs src/lib.rs && cargo build --release --locked --bin outboxd
+# The caches stay on the building machine, so that a changed line does not compile the dependencies again.
+RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/build/target \
+    cargo build --release --locked --bin outboxd && cp target/release/outboxd /outboxd
 
 FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build /build/target/release/outboxd /outboxd
+COPY --from=build /outboxd /outboxd
 # In a container only the outside can reach a server; without a token it refuses this address and says so.
 ENV OUTBOXD_SERVER__LISTEN=0.0.0.0:8080
 EXPOSE 8080
