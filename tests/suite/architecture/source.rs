@@ -74,6 +74,18 @@ impl Source {
         found
     }
 
+    /// What the file names of one of the crate's first-level modules.
+    pub fn names_under(&self, module: &str) -> Vec<String> {
+        let path = [Word::Name("crate".to_owned()), PATH, Word::Name(module.to_owned())];
+        let mut found = Vec::new();
+        for (index, words) in self.words.windows(path.len()).enumerate() {
+            if *words == path {
+                self.heads(index + path.len(), &mut found);
+            }
+        }
+        found
+    }
+
     /// The crates, or whatever else begins a path, that the file names.
     pub fn crates(&self) -> Vec<&str> {
         let begins = |index: usize| index == 0 || self.words[index - 1] != PATH;
