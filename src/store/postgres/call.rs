@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{Connection, Executor, Postgres};
+use sqlx::{Connection, Executor};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -174,4 +174,3 @@ fn session(connect: PgConnectOptions, options: &StoreOptions) -> PgConnectOption
 fn late() -> StoreError {
     StoreError::Unavailable { reason: "it did not answer in time".to_owned(), source: None }
 }
-

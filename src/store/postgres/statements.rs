@@ -66,16 +66,12 @@ statements!(
 
 /// The parts that several statements share.
 fn with_fragments(table: &Table, max_payload_bytes: usize) -> Table {
-    let readable = format!(
-        "CASE WHEN octet_length(e.{{payload}}::text) <= {max_payload_bytes} THEN e.{{payload}}::text END"
-    );
+    let readable =
+        format!("CASE WHEN octet_length(e.{{payload}}::text) <= {max_payload_bytes} THEN e.{{payload}}::text END");
     let readable = table.render(&readable);
     let table = table.clone().with("readable_payload", readable);
     let event_columns = table.render(EVENT_COLUMNS);
     let claimed_columns = table.render(CLAIMED_COLUMNS);
     let take_back = table.render(include_str!("sql/take_back.sql").trim_end());
-    table
-        .with("event_columns", event_columns)
-        .with("claimed_columns", claimed_columns)
-        .with("take_back", take_back)
+    table.with("event_columns", event_columns).with("claimed_columns", claimed_columns).with("take_back", take_back)
 }
