@@ -1,5 +1,7 @@
 //! One integration binary: every test that needs a database, a receiver or the program itself.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
+mod architecture;
+mod cli;
 mod config;
 mod support;
