@@ -43,7 +43,7 @@ pub(super) struct ListArguments {
     /// Dead letters at most, 1 to 200
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
     limit: u32,
-    /// Where to go on: `next_cursor` of the page before
+    /// Where to go on: the next cursor of the page before
     #[arg(long, value_parser = cursor)]
     cursor: Option<DeadLetterPosition>,
 }
@@ -71,7 +71,7 @@ pub(super) struct RequeueArguments {
 pub(super) struct DiscardArguments {
     /// The event's id
     id: Uuid,
-    /// Why; kept as the event's `last_error`
+    /// Why; kept as the event's last error
     #[arg(long)]
     note: Option<String>,
 }
@@ -106,9 +106,9 @@ async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()>
     };
     let page =
         store.dead_letters(&query).await.map_err(output::without_causes).context("dead letters cannot be read")?;
-    let data: Result<Vec<EventView>, _> = page.events.into_iter().map(EventView::of).collect();
+    let data = page.events.into_iter().map(EventView::whole).collect();
     let next_cursor = page.next.map(|place| format!("{},{}", place.dead_at, place.id));
-    output::json(&Page { data: data?, next_cursor })
+    output::json(&Page { data, next_cursor })
 }
 
 async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Result<()> {
@@ -127,7 +127,7 @@ async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Resu
 /// Prints the event that was changed, or says why it was not.
 fn applied(id: Uuid, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
     match transition.map_err(output::without_causes).context("the event was not changed")? {
-        Transition::Applied(event) => output::json(&EventView::of(*event)?),
+        Transition::Applied(event) => output::json(&EventView::whole(*event)),
         Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
         Transition::Absent => Err(anyhow!("there is no event {id}")),
     }

@@ -28,7 +28,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 const MAX_RUNTIME_CAP: Duration = Duration::from_secs(840);
 
-/// Try everything on this machine: `SQLite` file, no tokens, poller on, a receiver that shows what arrives
+/// Try everything on this machine: a database file, no tokens, poller on, a receiver that shows what arrives
 ///
 /// Reads neither a settings file nor the environment, so that it never works on a real database by accident.
 #[derive(Debug, Args)]

@@ -60,7 +60,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     match result {
         Ok(enqueued) => {
             let enqueued = enqueued.into_iter().next().context("the database did not say what it wrote")?;
-            output::json(&EventView::of(enqueued.event)?)
+            output::json(&EventView::whole(enqueued.event))
         }
         Err(EnqueueError::IdConflict { .. }) => bail!("/id: this id exists with other content"),
         Err(EnqueueError::KeyReused { .. }) => bail!("/idempotency_key: this key was used for other content"),

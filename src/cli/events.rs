@@ -41,7 +41,7 @@ async fn show(global: &Global, id: Uuid, with_attempts: bool) -> anyhow::Result<
         None
     };
     store.close().await;
-    let view = EventView::of(event)?;
+    let view = EventView::whole(event);
     output::json(&match attempts {
         Some(attempts) => view.with_attempts(attempts),
         None => view,

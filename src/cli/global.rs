@@ -13,8 +13,13 @@ pub(super) struct Global {
     /// Settings file [default: outboxd.toml in the working folder, if there is one]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Database: postgres://… or sqlite://file. Passwords are better given by `DATABASE_URL` or `DATABASE_URL_FILE`
-    #[arg(long, global = true, value_name = "URL")]
+    /// The database's URL.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help = "Database: postgres://… or sqlite://file. Give passwords by DATABASE_URL or DATABASE_URL_FILE instead"
+    )]
     pub(super) database_url: Option<String>,
 }
 

@@ -11,5 +11,5 @@ use crate::api;
 pub(super) struct Arguments {}
 
 pub(super) fn run(_arguments: &Arguments) -> anyhow::Result<()> {
-    output::text(api::openapi_yaml()?.trim_end())
+    output::text(api::openapi_yaml().trim_end())
 }

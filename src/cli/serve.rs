@@ -9,7 +9,7 @@ use super::service::{self, Extras};
 /// Run the service: HTTP interface, retention and, when configured, the poller
 ///
 /// Migrates the database, then listens. The first SIGTERM or SIGINT lets running handlers finish within
-/// `server.shutdown_grace`, the second ends at once.
+/// the grace time of the settings, the second ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: DATABASE_URL=postgres://app@localhost/app outboxd serve --config outboxd.toml")]
 pub(super) struct Arguments {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::problem::{ConfigError, Problems};
 use super::tokens::{KnownToken, known_tokens};
 use super::{Config, check, routes};
-use crate::api::{ApiSettings, Scope, Token};
+use crate::api::{ApiSettings, Scopes, Token};
 use crate::handler::Registry;
 use crate::housekeeping::Retention;
 use crate::processor::{LeasePolicy, ProcessorSettings};
@@ -140,10 +140,12 @@ impl Config {
         let mut problems = Problems::default();
         let mut tokens = Vec::new();
         for known in self.known_tokens()? {
-            let scopes: Result<Vec<Scope>, _> = known.scopes.iter().map(|scope| scope.parse::<Scope>()).collect();
-            match scopes {
-                Ok(scopes) => tokens.push(Token::new(known.name, scopes, known.secret.reveal())),
-                Err(error) => problems.add(&format!("token ({:?}).scopes", known.name), error),
+            let key = format!("token ({:?})", known.name);
+            let scopes: Result<Scopes, _> = known.scopes.iter().map(|scope| scope.parse()).collect();
+            match scopes.map(|scopes| Token::new(known.name, scopes, known.secret.reveal())) {
+                Ok(Ok(token)) => tokens.push(token),
+                Ok(Err(empty)) => problems.add(&key, empty),
+                Err(unknown) => problems.add(&format!("{key}.scopes"), unknown),
             }
         }
         problems.finish()?;
