@@ -42,6 +42,10 @@ pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Resu
             tracing::info!("the database schema is up to date");
             Ok(store)
         }
+        (Err(error @ StoreError::Unavailable { .. }), _) => {
+            Err(anyhow!("{error}; check that it is running and that host, port and login are right"))
+                .with_context(place)
+        }
         (Err(error), _) => Err(without_causes(error)).with_context(place),
     }
 }

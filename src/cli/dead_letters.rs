@@ -114,20 +114,26 @@ async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()>
 async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Result<()> {
     let change =
         RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    applied(arguments.id, store.requeue(arguments.id, &change).await)?;
-    tracing::info!(event_id = %arguments.id, note = arguments.note.as_deref(), "a dead letter was requeued");
-    Ok(())
+    let transition = store.requeue(arguments.id, &change).await;
+    if matches!(transition, Ok(Transition::Applied(_))) {
+        tracing::info!(event_id = %arguments.id, note = arguments.note.as_deref(), "a dead letter was requeued");
+    }
+    applied(store, arguments.id, transition).await
 }
 
 async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Result<()> {
     let reason = arguments.note.as_deref().unwrap_or(DISCARDED);
-    applied(arguments.id, store.discard(arguments.id, reason).await)
+    applied(store, arguments.id, store.discard(arguments.id, reason).await).await
 }
 
-/// Prints the event that was changed, or says why it was not.
-fn applied(id: Uuid, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
+/// Prints the event that was changed with its payload, or says why it was not.
+async fn applied(store: &dyn Store, id: Uuid, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
     match transition.map_err(output::without_causes).context("the event was not changed")? {
-        Transition::Applied(event) => output::json(&EventView::whole(*event)),
+        Transition::Applied(mut event) => {
+            // The change is done: failing to read the payload only leaves it out.
+            event.payload = store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
+            output::json(&EventView::whole(*event))
+        }
         Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
         Transition::Absent => Err(anyhow!("there is no event {id}")),
     }

@@ -59,8 +59,10 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     store.close().await;
     match result {
         Ok(enqueued) => {
-            let enqueued = enqueued.into_iter().next().context("the database did not say what it wrote")?;
-            output::json(&EventView::whole(enqueued.event))
+            let mut written = enqueued.into_iter().next().context("the database did not say what it wrote")?.event;
+            // A replay has the same payload, or it would have been refused.
+            written.payload = Some(event.payload);
+            output::json(&EventView::whole(written))
         }
         Err(EnqueueError::IdConflict { .. }) => bail!("/id: this id exists with other content"),
         Err(EnqueueError::KeyReused { .. }) => bail!("/idempotency_key: this key was used for other content"),
