@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
 mod support;
+mod webhook;
