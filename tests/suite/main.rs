@@ -3,3 +3,4 @@
 
 mod support;
 mod webhook;
+mod webhook_tls;

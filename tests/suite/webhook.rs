@@ -45,15 +45,15 @@ fn webhook(settings: WebhookSettings) -> Webhook {
 }
 
 /// One attempt with this timeout at this URL.
-async fn attempt(url: &str, timeout: Duration) -> (Outcome, Delivery) {
+pub async fn attempt(url: &str, timeout: Duration) -> (Outcome, Delivery) {
     let delivery = Delivery::start(event(), timeout);
     let outcome = webhook(settings(url)).handle(&delivery).await;
     (outcome, delivery)
 }
 
-const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(20);
 
-fn error_of(outcome: Outcome) -> String {
+pub fn error_of(outcome: Outcome) -> String {
     match outcome {
         Outcome::Retry { error, retry_after: None } => error,
         other => panic!("{other:?}"),
@@ -220,14 +220,28 @@ async fn of_a_huge_answer_only_the_beginning_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_held_reply_waits_until_it_is_released() {
-    let receiver = Receiver::playing([Reply::status(200).held()]).await;
-    let url = receiver.url("/");
-    let delivering = tokio::spawn(async move { attempt(&url, LONG).await.0 });
+async fn held_replies_wait_until_they_are_released() {
+    let receiver = Receiver::start().await;
+    receiver.then(Reply::status(410).held());
+    receiver.set_default(Reply::status(500).held());
+    let deliver = || {
+        let url = receiver.url("/");
+        tokio::spawn(async move { attempt(&url, LONG).await.0 })
+    };
+
+    let first = deliver();
     receiver.wait_for(1).await;
-    assert!(!delivering.is_finished());
+    assert!(!first.is_finished());
     receiver.release(1);
-    assert_eq!(delivering.await.unwrap(), Outcome::Complete);
+    assert_eq!(first.await.unwrap(), Outcome::Skip { reason: "gone".to_owned() });
+
+    let others = [deliver(), deliver()];
+    receiver.wait_for(3).await;
+    assert!(others.iter().all(|other| !other.is_finished()));
+    receiver.release_all();
+    for other in others {
+        assert_eq!(other.await.unwrap(), Outcome::retry("HTTP 500 Internal Server Error"));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::StatusCode;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 
 use crate::outcome::{MAX_ERROR_CHARS, Outcome};
 use crate::retry::MAX_DELAY;
@@ -20,7 +20,7 @@ const OUTCOME: &str = "outbox-outcome";
 const REASON: &str = "outbox-reason";
 const MAX_WORD_CHARS: usize = 40;
 /// A receiver's clock that is further off than this is not believed.
-const MAX_CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_CLOCK_SKEW: Duration = Duration::from_hours(24);
 
 /// What of an answer decides.
 pub(super) struct Head<'a> {
@@ -56,7 +56,7 @@ fn outcome_of_word(head: &Head<'_>, status: &str, retry_after: Option<Duration>)
         Some(reason) => format!("{status}: {reason}"),
         None => format!("{status}: {without}"),
     };
-    let words: Vec<&[u8]> = head.headers.get_all(OUTCOME).iter().map(|value| value.as_bytes()).collect();
+    let words: Vec<&[u8]> = head.headers.get_all(OUTCOME).iter().map(HeaderValue::as_bytes).collect();
     let word = clean_text(&words.join(&b", "[..]), MAX_WORD_CHARS);
     match word.to_ascii_lowercase().as_str() {
         "complete" => Outcome::Complete,
@@ -110,7 +110,7 @@ pub(super) fn clean_text(bytes: &[u8], limit: usize) -> String {
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use reqwest::header::{HeaderName, HeaderValue};
+    use reqwest::header::HeaderName;
 
     use super::*;
 

@@ -120,15 +120,12 @@ impl Reply {
     }
 
     fn head(&self) -> String {
-        let mut head = format!("HTTP/1.1 {} Scripted\r\n", self.status);
-        if !matches!(self.status, 204 | 304) {
-            head.push_str(&format!("content-length: {}\r\n", self.body.len()));
-        }
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
-        head
+        // These two have no body, and so no length.
+        let length = if matches!(self.status, 204 | 304) { None } else { Some(self.body.len().to_string()) };
+        let length = length.iter().map(|length| ("content-length", length.as_str()));
+        let given = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let lines: Vec<String> = length.chain(given).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("HTTP/1.1 {} Scripted\r\n{}\r\n", self.status, lines.concat())
     }
 }
 
@@ -218,7 +215,7 @@ impl Receiver {
         let arrived = tokio::time::timeout(PATIENCE, watcher.wait_for(|received| received.len() >= count)).await;
         match arrived {
             Ok(received) => received.unwrap().clone(),
-            Err(_) => panic!("waited for {count} requests, got {}", self.received().len()),
+            Err(_elapsed) => panic!("waited for {count} requests, got {}", self.received().len()),
         }
     }
 }
