@@ -3,3 +3,5 @@
 
 mod architecture;
 mod support;
+mod webhook;
+mod webhook_tls;
