@@ -1,1 +1,3 @@
 //! What the tests share: databases, receivers, the program.
+
+pub mod postgres;
