@@ -113,8 +113,9 @@ async fn read(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let query =
-        sqlx::query(statements.dead_letters_read.clone()).bind(serde_json::json!(ids).to_string()).bind(max_payload_bytes);
+    let query = sqlx::query(statements.dead_letters_read.clone())
+        .bind(serde_json::json!(ids).to_string())
+        .bind(max_payload_bytes);
     let rows = query.fetch_all(connection).await.map_err(from_sqlx)?;
     let events = rows.iter().map(event).collect::<Result<Vec<_>, _>>()?;
     let mut by_id: HashMap<Uuid, Event> = events.into_iter().map(|event| (event.id, event)).collect();

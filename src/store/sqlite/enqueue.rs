@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use sqlx::SqliteConnection;
 use sqlx::SqlStr;
+use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use super::SqliteStore;

@@ -2,8 +2,8 @@
 
 use futures_util::TryStreamExt as _;
 use serde_json::value::RawValue;
-use sqlx::SqliteConnection;
 use sqlx::SqlStr;
+use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn values_compare_as_postgres_would_give_them_as_text() {
-        let payload = r#"{"n":1.50,"big":12345678901234567890,"yes":true,"s":"a\u00e9\"","x":null,"o":{"a": 1},"n":2.50}"#;
+        let payload =
+            r#"{"n":1.50,"big":12345678901234567890,"yes":true,"s":"a\u00e9\"","x":null,"o":{"a": 1},"n":2.50}"#;
         for (key, value) in
             [("n", "2.50"), ("big", "12345678901234567890"), ("yes", "true"), ("s", "aé\""), ("o", r#"{"a": 1}"#)]
         {

@@ -13,6 +13,8 @@ mod error;
 mod inspect;
 mod migrate;
 mod open;
+#[cfg(test)]
+mod plans;
 mod purge;
 mod reap;
 mod row;

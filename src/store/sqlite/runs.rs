@@ -101,12 +101,11 @@ impl SqliteStore {
     }
 
     pub(super) async fn read_runs(&self, page: RunPage) -> Result<Vec<RunRecord>, StoreError> {
-        let (before, before_id) = page.after.map_or((i64::MAX, String::new()), |(at, id)| (at.as_micros(), id.to_string()));
+        let (before, before_id) =
+            page.after.map_or((i64::MAX, String::new()), |(at, id)| (at.as_micros(), id.to_string()));
         let query = sqlx::query(self.statements.runs.clone()).bind(before).bind(before_id).bind(page.limit);
         self.read(move |connection| {
-            Box::pin(
-                async move { query.fetch_all(connection).await.map_err(from_sqlx)?.iter().map(record).collect() },
-            )
+            Box::pin(async move { query.fetch_all(connection).await.map_err(from_sqlx)?.iter().map(record).collect() })
         })
         .await
     }

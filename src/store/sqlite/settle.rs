@@ -103,10 +103,8 @@ impl SqliteStore {
         let statement = self.statements.extend.clone();
         self.write(move |connection| {
             Box::pin(async move {
-                let query = sqlx::query(statement)
-                    .bind(lease.event_id.to_string())
-                    .bind(lease.claim_no)
-                    .bind(micros(duration));
+                let query =
+                    sqlx::query(statement).bind(lease.event_id.to_string()).bind(lease.claim_no).bind(micros(duration));
                 Ok(query.execute(connection).await.map_err(from_sqlx)?.rows_affected() == 1)
             })
         })
@@ -120,7 +118,9 @@ fn change_row(settlement: &Settlement) -> Value {
         Change::Retry { delay, after_lease, error } => ("retry", micros(*delay), *after_lease, 1, Some(error)),
         Change::Defer { delay, reason } => ("defer", micros(*delay), false, 0, Some(reason)),
         Change::Skip { reason } => ("skip", 0, false, 0, Some(reason)),
-        Change::DeadLetter { spends_attempt, error } => ("dead_letter", 0, false, i32::from(*spends_attempt), Some(error)),
+        Change::DeadLetter { spends_attempt, error } => {
+            ("dead_letter", 0, false, i32::from(*spends_attempt), Some(error))
+        }
         Change::Release => ("release", 0, false, 0, None),
     };
     let lease = settlement.lease;

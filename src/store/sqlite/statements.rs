@@ -1,7 +1,7 @@
 //! Every statement of the store, its names put in once. The texts stand beside the functions that run them.
 
-use sqlx::SqlSafeStr;
 use sqlx::AssertSqlSafe;
+use sqlx::SqlSafeStr;
 use sqlx::SqlStr;
 
 use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
