@@ -16,13 +16,13 @@ use crate::store::{Claim, LaneClaim, StoreError, SubjectClaim};
 /// ?1 type, ?2 and ?3 the position from which on, ?4 events at most, ?5 lease, ?6 the largest payload that is read.
 /// `SQLite` has no LATERAL: one statement per lane, all in one transaction.
 pub(super) const CLAIM_LANE: &str = "-- outbox: claim a lane
-UPDATE {events}
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = {processing},
     {locked_at} = {now},
     {lease_until} = {now} + ?5,
     {claim_no} = {claim_no} + 1
-WHERE rowid IN (
-    SELECT e.rowid
+WHERE {id} IN (
+    SELECT e.{id}
     FROM {events} AS e INDEXED BY outbox_event_live
     WHERE e.{processed_at} IS NULL AND e.{event_type} = ?1 AND e.{target} = ''
         AND (e.{available_at}, e.{id}) >= (?2, ?3)
@@ -34,7 +34,7 @@ RETURNING {claimed_columns}, CASE WHEN length(CAST({payload} AS BLOB)) <= ?6 THE
 
 /// ?1 the lanes as a JSON array of [type, lease], ?2 subject, ?3 events at most, ?4 the largest payload that is read.
 pub(super) const CLAIM_SUBJECT: &str = "-- outbox: claim a subject
-UPDATE {events}
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = {processing},
     {locked_at} = {now},
     {lease_until} = {now} + (
@@ -43,8 +43,8 @@ SET {status} = {processing},
         WHERE json_extract(lane.value, '$[0]') = {event_type}
     ),
     {claim_no} = {claim_no} + 1
-WHERE rowid IN (
-    SELECT e.rowid
+WHERE {id} IN (
+    SELECT e.{id}
     FROM {events} AS e INDEXED BY outbox_event_subject
     WHERE e.{subject} = ?2 AND e.{processed_at} IS NULL AND e.{target} = ''
         AND e.{available_at} <= {now} AND e.{status} = {pending}

@@ -45,13 +45,13 @@ SELECT
     'expired',
     'claim expired'
 FROM json_each(?1) AS expired
-CROSS JOIN {events} AS e
+CROSS JOIN {events} AS e INDEXED BY {by_id}
 WHERE e.{id} = expired.value AND e.{status} = {processing}
 ON CONFLICT DO NOTHING";
 
 /// ?1 JSON array of ids, found expired in this transaction.
 pub(super) const REAP: &str = "-- outbox: reap
-UPDATE {events}
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = CASE WHEN {attempts} + 1 >= {max_attempts} THEN {dead_letter} ELSE {pending} END,
     {attempts} = {attempts} + 1,
     {available_at} = {now},

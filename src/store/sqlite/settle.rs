@@ -27,14 +27,26 @@ SELECT
     json_extract(line.value, '$[6]'),
     json_extract(line.value, '$[7]')
 FROM json_each(?1) AS line
-CROSS JOIN {events} AS e
+CROSS JOIN {events} AS e INDEXED BY {by_id}
 WHERE e.{id} = json_extract(line.value, '$[0]')
     AND e.{status} = {processing} AND e.{claim_no} = json_extract(line.value, '$[1]')
 ON CONFLICT DO NOTHING";
 
-/// ?1 JSON array of [id, `claim_no`, change, delay, after the lease?, attempts spent, text].
+/// ?1 JSON array of [id, `claim_no`, change, delay, after the lease?, attempts spent, text]. The ids are named twice so
+/// that the table is always searched by id, even when statistics call it empty.
 pub(super) const SETTLE: &str = "-- outbox: settle
-UPDATE {events}
+WITH s AS MATERIALIZED (
+    SELECT
+        json_extract(value, '$[0]') AS id,
+        json_extract(value, '$[1]') AS claim_no,
+        json_extract(value, '$[2]') AS change,
+        json_extract(value, '$[3]') AS delay,
+        json_extract(value, '$[4]') AS after_lease,
+        json_extract(value, '$[5]') AS spent,
+        json_extract(value, '$[6]') AS text
+    FROM json_each(?1)
+)
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = CASE s.change
         WHEN 'complete' THEN {completed}
         WHEN 'skip' THEN {skipped}
@@ -56,18 +68,8 @@ SET {status} = CASE s.change
     {dead_at} = CASE WHEN s.change = 'dead_letter' THEN {now} END,
     {locked_at} = NULL,
     {lease_until} = NULL
-FROM (
-    SELECT
-        json_extract(value, '$[0]') AS id,
-        json_extract(value, '$[1]') AS claim_no,
-        json_extract(value, '$[2]') AS change,
-        json_extract(value, '$[3]') AS delay,
-        json_extract(value, '$[4]') AS after_lease,
-        json_extract(value, '$[5]') AS spent,
-        json_extract(value, '$[6]') AS text
-    FROM json_each(?1)
-) AS s
-WHERE {events}.{id} = s.id AND {events}.{status} = {processing} AND {events}.{claim_no} = s.claim_no
+FROM s
+WHERE {events}.{id} IN (SELECT s.id FROM s) AND {events}.{id} = s.id AND {events}.{status} = {processing} AND {events}.{claim_no} = s.claim_no
 RETURNING {id}, {claim_no}";
 
 /// ?1 id, ?2 `claim_no`, ?3 duration.

@@ -13,6 +13,9 @@ use crate::store::table::Table;
 const NOW: &str = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 \
     + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)";
 
+/// The index of the primary key. Named, because statistics of an empty table would have the whole table scanned.
+const BY_ID: &str = "sqlite_autoindex_outbox_event_1";
+
 macro_rules! statements {
     ($($name:ident: $template:expr,)*) => {
         /// The statements by name, ready to run.
@@ -24,7 +27,7 @@ macro_rules! statements {
         impl Statements {
             /// Renders every statement for the tables that outboxd makes in a `SQLite` file.
             pub(super) fn new() -> Self {
-                let table = Table::sqlite().with("now", NOW);
+                let table = Table::sqlite().with("now", NOW).with("by_id", BY_ID);
                 let table = table
                     .clone()
                     .with("event_columns", table.render(EVENT_COLUMNS))
