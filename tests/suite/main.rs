@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
 mod architecture;
+mod documents;
 mod support;
 mod webhook;
 mod webhook_tls;
