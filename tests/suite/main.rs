@@ -3,6 +3,8 @@
 
 mod architecture;
 mod documents;
+mod cli;
+mod config;
 mod support;
 mod webhook;
 mod webhook_tls;
