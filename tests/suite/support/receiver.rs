@@ -213,10 +213,10 @@ impl Receiver {
     pub async fn wait_for(&self, count: usize) -> Vec<Received> {
         let mut watcher = self.shared.received.subscribe();
         let arrived = tokio::time::timeout(PATIENCE, watcher.wait_for(|received| received.len() >= count)).await;
-        match arrived {
-            Ok(received) => received.unwrap().clone(),
-            Err(_elapsed) => panic!("waited for {count} requests, got {}", self.received().len()),
-        }
+        let Ok(received) = arrived else {
+            panic!("waited for {count} requests, got {}", self.received().len());
+        };
+        received.unwrap().clone()
     }
 }
 
