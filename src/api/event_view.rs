@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 /// An event as it is now.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
-pub(super) struct EventView {
+pub struct EventView {
     /// Names the event; the receiver sees it on every attempt.
     id: Uuid,
     /// The outbox it stands in.
@@ -76,9 +76,14 @@ pub(super) struct EventView {
 
 impl EventView {
     /// The event as this caller may see it.
-    pub fn new(event: Event, caller: &Caller) -> Self {
-        // A plain INSERT into SQLite can hold a text that is no JSON; such a payload cannot be shown.
+    pub(super) fn new(event: Event, caller: &Caller) -> Self {
         let payload = event.payload.filter(|_| caller.may(Scope::Payload));
+        Self::whole(Event { payload, ..event })
+    }
+
+    /// The event with all that it holds, for somebody who may read the database itself.
+    #[must_use]
+    pub fn whole(event: Event) -> Self {
         Self {
             id: event.id,
             outbox: DEFAULT_OUTBOX,
@@ -97,18 +102,20 @@ impl EventView {
             last_error: event.last_error,
             idempotency_key: event.idempotency_key,
             headers: event.headers,
-            payload: payload.and_then(|text| RawValue::from_string(text).ok()),
+            // A plain INSERT into SQLite can hold a text that is no JSON; such a payload cannot be shown.
+            payload: event.payload.and_then(|text| RawValue::from_string(text).ok()),
             attempts_log: None,
         }
     }
 
     /// The same with its attempt log.
+    #[must_use]
     pub fn with_attempts(self, attempts: Vec<Attempt>) -> Self {
         Self { attempts_log: Some(attempts.into_iter().map(AttemptView::from).collect()), ..self }
     }
 
     /// The value of a `Location` header that leads to the event.
-    pub fn location(&self) -> HeaderValue {
+    pub(super) fn location(&self) -> HeaderValue {
         HeaderValue::from_str(&format!("/v1/events/{}", self.id)).unwrap_or(HeaderValue::from_static("/v1/events"))
     }
 }

@@ -40,6 +40,7 @@ use tower::Layer as _;
 use tower_http::normalize_path::NormalizePathLayer;
 
 pub use auth::{EmptySecret, Scope, Scopes, Token, UnknownScope};
+pub use event_view::EventView;
 pub use openapi::openapi_yaml;
 pub use server::serve;
 

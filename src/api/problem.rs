@@ -160,6 +160,7 @@ impl From<RunError> for Problem {
         match error {
             RunError::BudgetTooSmall { .. } => Self::new(Code::InvalidBudget, error.to_string()),
             RunError::ShuttingDown => shutting_down(),
+            RunError::Panicked { reason } => Self::internal(reason),
             RunError::Store { source, partial } => Self { partial, ..Self::from(source) },
         }
     }
@@ -170,6 +171,7 @@ impl From<ProcessEventError> for Problem {
         match error {
             ProcessEventError::NotFound => Self::event_not_found(),
             ProcessEventError::ShuttingDown => shutting_down(),
+            ProcessEventError::Panicked { reason } => Self::internal(reason),
             ProcessEventError::Store(source) => Self::from(source),
         }
     }

@@ -36,6 +36,7 @@ impl Store for Untouched {
     async fn survey(&self, _: Option<&str>, _: u32) -> Result<Vec<LaneFront>, StoreError> { panic!("touched") }
     async fn claim(&self, _: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> { panic!("touched") }
     async fn claim_by_id(&self, _: Uuid, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> { panic!("touched") }
+    async fn is_due(&self, _: Uuid) -> Result<bool, StoreError> { panic!("touched") }
     async fn peek(&self, _: &Claim) -> Result<Peek, StoreError> { panic!("touched") }
     async fn settle(&self, _: &[Settlement]) -> Result<Vec<Lease>, StoreError> { panic!("touched") }
     async fn extend(&self, _: Lease, _: Duration) -> Result<bool, StoreError> { panic!("touched") }
