@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::postgres::PostgresStore;
+use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 
 /// How to reach a database and how much of it to use.
@@ -56,6 +58,9 @@ pub enum ConnectError {
 /// # Errors
 /// A URL that names no database, or a `SQLite` file that cannot be opened.
 pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectError> {
-    let _ = options;
-    Err(ConnectError::UnknownScheme)
+    match options.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::connect(options)?)),
+        Some("sqlite") => Ok(Arc::new(SqliteStore::open(options).await?)),
+        Some(_) | None => Err(ConnectError::UnknownScheme),
+    }
 }

@@ -58,7 +58,7 @@ impl Table {
 
     fn new(events: &[&str], attempts: &[&str], runs: &[&str]) -> Self {
         let mut names = BTreeMap::new();
-        for (name, path) in [("events", events), ("attempts", attempts), ("runs", runs)] {
+        for (name, path) in [("events", events), ("attempts_log", attempts), ("runs", runs)] {
             names.insert(name, path.iter().map(|part| quote_identifier(part)).collect::<Vec<_>>().join("."));
         }
         for column in COLUMNS {

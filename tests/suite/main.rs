@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
 mod architecture;
+mod cli;
+mod config;
 mod documents;
 mod support;
+mod webhook;
+mod webhook_tls;

@@ -1,1 +1,156 @@
-//! The store on postgres.
+//! The store on Postgres: schema `outbox` in the application's own database.
+//!
+//! Each call is one autocommit statement (enqueueing with keys or ids is one short transaction), run by [`call`] to its
+//! end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
+
+mod call;
+mod claim;
+mod enqueue;
+mod error;
+mod operate;
+mod own_transaction;
+mod read;
+mod rows;
+mod schema;
+mod settle;
+mod statements;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use uuid::Uuid;
+
+pub use own_transaction::{complete_in, enqueue_in};
+
+use self::call::Caller;
+use self::statements::Statements;
+use super::table::Table;
+use super::{
+    Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
+    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+};
+use crate::event::{Event, NewEvent};
+use crate::lease::{ClaimedEvent, Lease};
+use crate::outcome::Settlement;
+use crate::run::{RunRecord, RunReport, Trigger};
+
+/// An outbox in a Postgres database.
+pub struct PostgresStore {
+    caller: Caller,
+}
+
+impl PostgresStore {
+    /// Reads the URL; connections are made when they are needed.
+    ///
+    /// # Errors
+    /// [`ConnectError::InvalidUrl`].
+    pub fn connect(options: &StoreOptions) -> Result<Self, ConnectError> {
+        let connect = PgConnectOptions::from_str(&options.url)
+            .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
+            .disable_statement_logging();
+        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes);
+        Ok(Self { caller: Caller::new(options, connect, statements) })
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        schema::migrate(self.caller.pool()).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.caller.call((), |_, (), connection| Box::pin(schema::check(connection))).await?
+    }
+
+    async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
+        enqueue::enqueue(&self.caller, events).await
+    }
+
+    async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
+        claim::survey(&self.caller, after, limit).await
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
+        claim::claim(&self.caller, claim).await
+    }
+
+    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+        claim::claim_by_id(&self.caller, id, lease).await
+    }
+
+    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+        claim::is_due(&self.caller, id).await
+    }
+
+    async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError> {
+        claim::peek(&self.caller, claim).await
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+        settle::settle(&self.caller, settlements).await
+    }
+
+    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+        settle::extend(&self.caller, lease, duration).await
+    }
+
+    async fn reap(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
+        settle::reap(&self.caller, lanes, page).await
+    }
+
+    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
+        settle::reap_by_id(&self.caller, id).await
+    }
+
+    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+        read::one(&self.caller, id, with_payload).await
+    }
+
+    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+        read::attempts(&self.caller, id).await
+    }
+
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+        read::in_flight(&self.caller, types, key).await
+    }
+
+    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        operate::cancel(&self.caller, id, reason).await
+    }
+
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
+        read::dead_letters(&self.caller, query).await
+    }
+
+    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+        operate::requeue(&self.caller, id, change).await
+    }
+
+    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        operate::discard(&self.caller, id, reason).await
+    }
+
+    async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {
+        operate::purge(&self.caller, completed, skipped, limit).await
+    }
+
+    async fn save_run(&self, report: &RunReport, trigger: Trigger, lost_after: Duration) -> Result<(), StoreError> {
+        operate::save_run(&self.caller, report, trigger, lost_after).await
+    }
+
+    async fn run(&self, run_id: Uuid) -> Result<Option<RunRecord>, StoreError> {
+        operate::run(&self.caller, run_id).await
+    }
+
+    async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
+        operate::runs(&self.caller, page).await
+    }
+
+    async fn close(&self) {
+        self.caller.close().await;
+    }
+}

@@ -1,1 +1,158 @@
-//! The store on sqlite.
+//! The store in a `SQLite` file: one writer, many readers, the same promises as on Postgres.
+//!
+//! Every transition is one immediate transaction on the only writing connection, so that statements of one transition
+//! cannot interleave with anybody's. Another process that writes to the file is waited for up to five seconds. Reads go
+//! to their own connections and see the last commit (write-ahead log). Commits are durable (`synchronous = FULL`).
+//! `SQLite`'s clock has milliseconds; instants are kept as microseconds all the same, as on Postgres.
+
+mod calls;
+mod claim;
+mod dead_letters;
+mod enqueue;
+mod error;
+mod inspect;
+mod migrate;
+mod open;
+#[cfg(test)]
+mod plans;
+mod purge;
+mod reap;
+mod row;
+mod runs;
+mod settle;
+mod statements;
+mod survey;
+mod transition;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::SqlitePool;
+use uuid::Uuid;
+
+use self::statements::Statements;
+use super::{
+    Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
+    ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
+};
+use crate::event::{Event, NewEvent};
+use crate::lease::{ClaimedEvent, Lease};
+use crate::outcome::Settlement;
+use crate::run::{RunRecord, RunReport, Trigger};
+
+/// An outbox in a `SQLite` file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: SqlitePool,
+    reader: SqlitePool,
+    statements: Arc<Statements>,
+    call_deadline: Duration,
+    max_payload_bytes: i64,
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        self.apply_migrations().await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.check_ready().await
+    }
+
+    async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
+        self.enqueue_all(events).await
+    }
+
+    async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
+        self.survey_lanes(after, limit).await
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
+        self.claim_lanes(claim).await
+    }
+
+    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+        self.claim_one(id, lease).await
+    }
+
+    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.ask_due(id).await
+    }
+
+    async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError> {
+        self.peek_lanes(claim).await
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+        self.settle_all(settlements).await
+    }
+
+    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+        self.extend_lease(lease, duration).await
+    }
+
+    async fn reap(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
+        self.reap_lanes(lanes, page).await
+    }
+
+    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
+        self.reap_one(id).await
+    }
+
+    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+        self.read_event(id, with_payload).await
+    }
+
+    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+        self.read_attempts(id).await
+    }
+
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+        self.find_in_flight(types, key).await
+    }
+
+    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        self.cancel_pending(id, reason).await
+    }
+
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
+        self.list_dead_letters(query).await
+    }
+
+    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+        self.requeue_dead_letter(id, *change).await
+    }
+
+    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        self.discard_dead_letter(id, reason).await
+    }
+
+    async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {
+        self.purge_old(completed, skipped, limit).await
+    }
+
+    async fn save_run(&self, report: &RunReport, trigger: Trigger, lost_after: Duration) -> Result<(), StoreError> {
+        self.write_run(report, trigger, lost_after).await
+    }
+
+    async fn run(&self, run_id: Uuid) -> Result<Option<RunRecord>, StoreError> {
+        self.read_run(run_id).await
+    }
+
+    async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
+        self.read_runs(*page).await
+    }
+
+    async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// A duration as the statements add it to an instant; absurd ones are brought to a hundred years.
+fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 366 * 24 * 60 * 60 * 1_000_000;
+    i64::try_from(duration.as_micros()).map_or(CENTURY, |micros| micros.min(CENTURY))
+}

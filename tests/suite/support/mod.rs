@@ -1,3 +1,4 @@
 //! What the tests share: databases, receivers, the program.
 
 pub mod postgres;
+pub mod receiver;

@@ -1,0 +1,135 @@
+//! Finding and claiming: survey, claim, peek.
+
+use std::time::Duration;
+
+use sqlx::Row;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::call::Caller;
+use super::rows::{claimed, date_time, front, micros, optional_instant};
+use crate::lease::ClaimedEvent;
+use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError};
+
+/// The lanes of a claim as statements take them: one array per field.
+struct LaneArrays {
+    types: Vec<String>,
+    limits: Vec<i32>,
+    from_at: Vec<OffsetDateTime>,
+    from_id: Vec<Uuid>,
+    leases: Vec<i64>,
+}
+
+impl LaneArrays {
+    fn new(lanes: &[LaneClaim]) -> Self {
+        let from = |lane: &LaneClaim| lane.from.unwrap_or_else(front);
+        Self {
+            types: lanes.iter().map(|lane| lane.event_type.clone()).collect(),
+            limits: lanes.iter().map(|lane| i32::try_from(lane.limit).unwrap_or(i32::MAX)).collect(),
+            from_at: lanes.iter().map(|lane| date_time(from(lane).available_at)).collect(),
+            from_id: lanes.iter().map(|lane| from(lane).id).collect(),
+            leases: lanes.iter().map(|lane| micros(lane.lease)).collect(),
+        }
+    }
+}
+
+pub(super) async fn survey(caller: &Caller, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
+    let arguments = (after.unwrap_or_default().to_owned(), i64::from(limit));
+    caller
+        .call(arguments, |statements, (after, limit), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.survey.clone()).bind(after).bind(limit);
+                let rows = query.fetch_all(connection).await?;
+                rows.iter()
+                    .map(|row| {
+                        let at = optional_instant(row, "claimable_at")?;
+                        let id: Option<Uuid> = row.try_get("claimable_id")?;
+                        Ok(LaneFront {
+                            event_type: row.try_get("event_type")?,
+                            claimed_at_front: row.try_get("claimed_at_front")?,
+                            claimable: at.zip(id).map(|(available_at, id)| Position { available_at, id }),
+                            next_due_at: optional_instant(row, "next_due_at")?,
+                        })
+                    })
+                    .collect()
+            })
+        })
+        .await
+}
+
+pub(super) async fn claim(caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
+    let lanes = LaneArrays::new(&claim.lanes);
+    let Some(subject) = claim.subject.clone() else {
+        return claim_lanes(caller, lanes).await;
+    };
+    caller
+        .call((lanes, subject), |statements, (lanes, subject), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.claim_subject.clone())
+                    .bind(&lanes.types)
+                    .bind(&subject.subject)
+                    .bind(i64::from(subject.limit))
+                    .bind(&lanes.leases);
+                query.fetch_all(connection).await?.iter().map(claimed).collect()
+            })
+        })
+        .await
+}
+
+async fn claim_lanes(caller: &Caller, lanes: LaneArrays) -> Result<Vec<ClaimedEvent>, StoreError> {
+    caller
+        .call(lanes, |statements, lanes, connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.claim.clone())
+                    .bind(&lanes.types)
+                    .bind(&lanes.limits)
+                    .bind(&lanes.from_at)
+                    .bind(&lanes.from_id)
+                    .bind(&lanes.leases);
+                query.fetch_all(connection).await?.iter().map(claimed).collect()
+            })
+        })
+        .await
+}
+
+pub(super) async fn claim_by_id(
+    caller: &Caller,
+    id: Uuid,
+    lease: Duration,
+) -> Result<Option<ClaimedEvent>, StoreError> {
+    caller
+        .call((id, micros(lease)), |statements, (id, lease), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.claim_by_id.clone()).bind(id).bind(lease);
+                query.fetch_optional(connection).await?.as_ref().map(claimed).transpose()
+            })
+        })
+        .await
+}
+
+pub(super) async fn is_due(caller: &Caller, id: Uuid) -> Result<bool, StoreError> {
+    caller
+        .call(id, |statements, id, connection| {
+            Box::pin(async move { sqlx::query_scalar(statements.is_due.clone()).bind(id).fetch_one(connection).await })
+        })
+        .await
+}
+
+pub(super) async fn peek(caller: &Caller, claim: &Claim) -> Result<Peek, StoreError> {
+    let subject = claim.subject.as_ref().map(|subject| subject.subject.clone());
+    caller
+        .call((LaneArrays::new(&claim.lanes), subject), |statements, (lanes, subject), connection| {
+            Box::pin(async move {
+                let query = match subject {
+                    None => sqlx::query(statements.peek.clone())
+                        .bind(&lanes.types)
+                        .bind(&lanes.from_at)
+                        .bind(&lanes.from_id),
+                    Some(subject) => sqlx::query(statements.peek_subject.clone()).bind(&lanes.types).bind(subject),
+                };
+                let row = query.fetch_one(connection).await?;
+                Ok(Peek { claimable: row.try_get("claimable")?, next_due_at: optional_instant(&row, "next_due_at")? })
+            })
+        })
+        .await
+}

@@ -1,0 +1,136 @@
+//! What operators and housekeeping do: cancel, requeue, discard, purge, and the record of runs.
+
+use std::time::Duration;
+
+use sqlx::Postgres;
+use sqlx::SqlStr;
+use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::query::Query;
+use uuid::Uuid;
+
+use super::call::Caller;
+use super::rows::{date_time, event, micros, run as read_run};
+use super::statements::Statements;
+use crate::run::{RunRecord, RunReport, RunState, Trigger};
+use crate::store::{RequeueChange, RunPage, StoreError, Transition};
+use crate::timestamp::Timestamp;
+
+pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    caller
+        .call((id, reason.to_owned()), |statements, (id, reason), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.cancel.clone()).bind(id).bind(reason);
+                transition(statements, *id, query, connection).await
+            })
+        })
+        .await
+}
+
+pub(super) async fn requeue(caller: &Caller, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+    caller
+        .call((id, *change), |statements, (id, change), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.requeue.clone())
+                    .bind(id)
+                    .bind(micros(change.delay))
+                    .bind(change.max_attempts);
+                transition(statements, *id, query, connection).await
+            })
+        })
+        .await
+}
+
+pub(super) async fn discard(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    caller
+        .call((id, reason.to_owned()), |statements, (id, reason), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.discard.clone()).bind(id).bind(reason);
+                transition(statements, *id, query, connection).await
+            })
+        })
+        .await
+}
+
+/// Applies the guarded change; when it found nothing to change, says what is there instead.
+async fn transition(
+    statements: &Statements,
+    id: Uuid,
+    change: Query<'_, Postgres, PgArguments>,
+    connection: &mut PgConnection,
+) -> Result<Transition, sqlx::Error> {
+    if let Some(row) = change.fetch_optional(&mut *connection).await? {
+        return Ok(Transition::Applied(Box::new(event(&row)?)));
+    }
+    let there: SqlStr = statements.event.clone();
+    let row = sqlx::query(there).bind(id).bind(false).fetch_optional(connection).await?;
+    row.map_or(Ok(Transition::Absent), |row| Ok(Transition::Refused(Box::new(event(&row)?))))
+}
+
+pub(super) async fn purge(
+    caller: &Caller,
+    completed: Duration,
+    skipped: Duration,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    caller
+        .call((micros(completed), micros(skipped), i64::from(limit)), |statements, arguments, connection| {
+            Box::pin(async move {
+                let (completed, skipped, limit) = arguments;
+                let query = sqlx::query_scalar(statements.purge.clone()).bind(completed).bind(skipped).bind(limit);
+                let gone: i64 = query.fetch_one(connection).await?;
+                Ok(u64::try_from(gone).unwrap_or(0))
+            })
+        })
+        .await
+}
+
+pub(super) async fn save_run(
+    caller: &Caller,
+    report: &RunReport,
+    trigger: Trigger,
+    lost_after: Duration,
+) -> Result<(), StoreError> {
+    caller
+        .call((report.clone(), trigger, lost_after), |statements, (report, trigger, lost_after), connection| {
+            Box::pin(async move {
+                let ms = |ms: u128| i64::try_from(ms).unwrap_or(i64::MAX);
+                sqlx::query(statements.save_run.clone())
+                    .bind(report.run_id)
+                    .bind(trigger.as_str())
+                    .bind(serde_json::to_string(report).map_err(|error| sqlx::Error::Encode(Box::new(error)))?)
+                    .bind(report.state != RunState::Running)
+                    .bind(report.is_idle())
+                    .bind(ms(u128::from(report.duration_ms)))
+                    .bind(ms(lost_after.as_millis()))
+                    .execute(connection)
+                    .await?;
+                Ok(())
+            })
+        })
+        .await
+}
+
+pub(super) async fn run(caller: &Caller, run_id: Uuid) -> Result<Option<RunRecord>, StoreError> {
+    caller
+        .call(run_id, |statements, run_id, connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.run.clone()).bind(run_id);
+                query.fetch_optional(connection).await?.as_ref().map(read_run).transpose()
+            })
+        })
+        .await
+}
+
+pub(super) async fn runs(caller: &Caller, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
+    caller
+        .call(*page, |statements, page, connection| {
+            Box::pin(async move {
+                let newest = (Timestamp::from_micros(i64::MAX), Uuid::max());
+                let (at, id) = page.after.unwrap_or(newest);
+                let query =
+                    sqlx::query(statements.run_page.clone()).bind(date_time(at)).bind(id).bind(i64::from(page.limit));
+                query.fetch_all(connection).await?.iter().map(read_run).collect()
+            })
+        })
+        .await
+}

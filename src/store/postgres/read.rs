@@ -1,0 +1,102 @@
+//! Reading: one event, its attempts, what is in flight, dead letters.
+
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::call::Caller;
+use super::rows::{attempt, date_time, event, event_with_payload, optional_instant};
+use crate::event::Event;
+use crate::store::{Attempt, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, StoreError};
+use crate::timestamp::Timestamp;
+
+/// Dead letters that one page looks at; filters may pass all of them over.
+const LOOKED_AT: i64 = 2_000;
+
+pub(super) async fn one(caller: &Caller, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+    caller
+        .call((id, with_payload), |statements, (id, with_payload), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.event.clone()).bind(id).bind(with_payload);
+                query.fetch_optional(connection).await?.as_ref().map(event_with_payload).transpose()
+            })
+        })
+        .await
+}
+
+pub(super) async fn attempts(caller: &Caller, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+    caller
+        .call(id, |statements, id, connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.attempts.clone()).bind(id);
+                query.fetch_all(connection).await?.iter().map(attempt).collect()
+            })
+        })
+        .await
+}
+
+pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+    caller
+        .call((types.to_vec(), key.clone()), |statements, (types, key), connection| {
+            Box::pin(async move {
+                let query = match key {
+                    InFlightKey::Subject(subject) => {
+                        sqlx::query_scalar(statements.in_flight_subject.clone()).bind(types).bind(subject)
+                    }
+                    InFlightKey::Payload { key, value } => {
+                        sqlx::query_scalar(statements.in_flight_payload.clone()).bind(types).bind(key).bind(value)
+                    }
+                };
+                query.fetch_all(connection).await
+            })
+        })
+        .await
+}
+
+pub(super) async fn dead_letters(caller: &Caller, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
+    caller
+        .call(query.clone(), |statements, query, connection| {
+            Box::pin(async move {
+                let newest = DeadLetterPosition { dead_at: Timestamp::from_micros(i64::MAX), id: Uuid::max() };
+                let after = query.after.unwrap_or(newest);
+                let rows = sqlx::query(statements.dead_letters.clone())
+                    .bind(&query.types)
+                    .bind(&query.subject)
+                    .bind(&query.error_contains)
+                    .bind(date_time(after.dead_at))
+                    .bind(after.id)
+                    .bind(i64::from(query.limit))
+                    .bind(LOOKED_AT)
+                    .bind(query.with_payload)
+                    .fetch_all(connection)
+                    .await?;
+                let mut page = DeadLetterPage::default();
+                for row in &rows {
+                    if row.try_get::<Option<Uuid>, _>("id")?.is_some() {
+                        page.events.push(Event { payload: row.try_get("payload")?, ..event(row)? });
+                    }
+                }
+                page.next = next(query, &page.events, rows.first())?;
+                Ok(page)
+            })
+        })
+        .await
+}
+
+/// Behind the last one of a full page; else behind the last row looked at, unless there were no more.
+fn next(
+    query: &DeadLetterQuery,
+    events: &[Event],
+    row: Option<&sqlx::postgres::PgRow>,
+) -> Result<Option<DeadLetterPosition>, sqlx::Error> {
+    if events.len() >= query.limit as usize {
+        let position = |event: &Event| event.dead_at.map(|dead_at| DeadLetterPosition { dead_at, id: event.id });
+        return Ok(events.last().and_then(position));
+    }
+    let Some(row) = row else { return Ok(None) };
+    if row.try_get::<i64, _>("looked_at")? < LOOKED_AT {
+        return Ok(None);
+    }
+    let id: Option<Uuid> = row.try_get("last_id")?;
+    let position = optional_instant(row, "last_at")?.zip(id);
+    Ok(position.map(|(dead_at, id)| DeadLetterPosition { dead_at, id }))
+}

@@ -1,0 +1,140 @@
+//! From rows to values.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::event::{Event, Status};
+use crate::lease::{ClaimedEvent, Lease};
+use crate::run::{RunRecord, RunReport, RunState, Trigger};
+use crate::store::{Attempt, Position};
+use crate::timestamp::Timestamp;
+
+/// An instant as the driver has it.
+pub(super) fn date_time(at: Timestamp) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+/// An instant as outboxd has it.
+pub(super) fn timestamp(at: OffsetDateTime) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000)).unwrap_or(i64::MAX))
+}
+
+/// Before every other place in a lane.
+pub(super) fn front() -> Position {
+    Position { available_at: Timestamp::from_micros(i64::MIN), id: Uuid::nil() }
+}
+
+/// A duration as statements take it.
+pub(super) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
+}
+
+fn instant(row: &PgRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+    row.try_get::<OffsetDateTime, _>(column).map(timestamp)
+}
+
+/// An instant that may be missing, by the column's name.
+pub(super) fn optional_instant(row: &PgRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+    Ok(row.try_get::<Option<OffsetDateTime>, _>(column)?.map(timestamp))
+}
+
+/// Reads an event, without payload.
+pub(super) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
+    let status: String = row.try_get("status")?;
+    Ok(Event {
+        id: row.try_get("id")?,
+        event_type: row.try_get("event_type")?,
+        subject: row.try_get("subject")?,
+        payload: None,
+        headers: headers(row.try_get("headers")?),
+        idempotency_key: row.try_get("idempotency_key")?,
+        status: status.parse::<Status>().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+        attempts: row.try_get("attempts")?,
+        max_attempts: row.try_get("max_attempts")?,
+        requeues: row.try_get("requeues")?,
+        available_at: instant(row, "available_at")?,
+        locked_at: optional_instant(row, "locked_at")?,
+        lease_until: optional_instant(row, "lease_until")?,
+        claim_no: row.try_get("claim_no")?,
+        deferred_since: optional_instant(row, "deferred_since")?,
+        created_at: instant(row, "created_at")?,
+        processed_at: optional_instant(row, "processed_at")?,
+        dead_at: optional_instant(row, "dead_at")?,
+        last_error: row.try_get("last_error")?,
+    })
+}
+
+/// Reads an event with the payload that the statement gave.
+pub(super) fn event_with_payload(row: &PgRow) -> Result<Event, sqlx::Error> {
+    Ok(Event { payload: row.try_get("payload")?, ..event(row)? })
+}
+
+/// Reads a claimed event.
+pub(super) fn claimed(row: &PgRow) -> Result<ClaimedEvent, sqlx::Error> {
+    let deferred_ms: Option<i64> = row.try_get("deferred_ms")?;
+    Ok(ClaimedEvent {
+        lease: lease(row)?,
+        event_type: row.try_get("event_type")?,
+        subject: row.try_get("subject")?,
+        payload: row.try_get("payload")?,
+        payload_bytes: i64::from(row.try_get::<i32, _>("payload_bytes")?),
+        headers: headers(row.try_get("headers")?),
+        attempts: row.try_get("attempts")?,
+        max_attempts: row.try_get("max_attempts")?,
+        created_at: instant(row, "created_at")?,
+        available_at: instant(row, "available_at")?,
+        deferred_for: deferred_ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
+    })
+}
+
+/// Reads a lease.
+pub(super) fn lease(row: &PgRow) -> Result<Lease, sqlx::Error> {
+    Ok(Lease { event_id: row.try_get("id")?, claim_no: row.try_get("claim_no")? })
+}
+
+/// Reads a line of the attempt log.
+pub(super) fn attempt(row: &PgRow) -> Result<Attempt, sqlx::Error> {
+    Ok(Attempt {
+        number: row.try_get("number")?,
+        claim_no: row.try_get("claim_no")?,
+        started_at: instant(row, "started_at")?,
+        duration_ms: row.try_get("duration_ms")?,
+        outcome: row.try_get("outcome")?,
+        status_code: row.try_get("status_code")?,
+        error: row.try_get("error")?,
+        response: row.try_get("response")?,
+    })
+}
+
+/// Reads a run.
+pub(super) fn run(row: &PgRow) -> Result<RunRecord, sqlx::Error> {
+    let decode = |error: serde_json::Error| sqlx::Error::Decode(Box::new(error));
+    let mut report: RunReport = serde_json::from_str(row.try_get("report")?).map_err(decode)?;
+    if row.try_get("lost")? {
+        report.state = RunState::Lost;
+    }
+    let trigger: String = row.try_get("trigger")?;
+    let trigger: Trigger = serde_json::from_value(Value::String(trigger)).map_err(decode)?;
+    Ok(RunRecord { report, started_at: instant(row, "started_at")?, trigger })
+}
+
+/// Headers are an object of strings. A value of another kind, which only a plain INSERT can bring in, becomes a header
+/// without a name: no header check lets it pass, so that this event fails alone.
+fn headers(text: &str) -> BTreeMap<String, String> {
+    let Ok(Value::Object(values)) = serde_json::from_str(text) else {
+        return BTreeMap::from([(String::new(), String::new())]);
+    };
+    let named = |(name, value)| match value {
+        Value::String(value) => (name, value),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            (String::new(), String::new())
+        }
+    };
+    values.into_iter().map(named).collect()
+}

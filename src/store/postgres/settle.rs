@@ -1,0 +1,179 @@
+//! Settling: what came of claimed events, many at once, each under its own lease. And taking back expired leases.
+
+use std::time::Duration;
+
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::call::Caller;
+use super::rows::{date_time, front, lease, micros, timestamp};
+use crate::event::Status;
+use crate::lease::Lease;
+use crate::outcome::{Change, Settlement};
+use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError};
+
+/// Settlements as the statement takes them: one array per field, in the order of the ids.
+#[derive(Default)]
+struct SettlementArrays {
+    ids: Vec<Uuid>,
+    claim_nos: Vec<i64>,
+    statuses: Vec<&'static str>,
+    spent: Vec<i32>,
+    delays: Vec<Option<i64>>,
+    after_lease: Vec<bool>,
+    errors: Vec<Option<String>>,
+    deferrals: Vec<&'static str>,
+    numbers: Vec<Option<i32>>,
+    durations: Vec<Option<i64>>,
+    outcomes: Vec<Option<&'static str>>,
+    status_codes: Vec<Option<i32>>,
+    attempt_errors: Vec<Option<String>>,
+    responses: Vec<Option<String>>,
+}
+
+impl SettlementArrays {
+    fn push(&mut self, settlement: &Settlement) {
+        let (status, spent, delay, after_lease, error, deferral) = match &settlement.change {
+            Change::Complete => (Status::Completed, 0, None, false, None, "clear"),
+            Change::Retry { delay, after_lease, error } => {
+                (Status::Pending, 1, Some(*delay), *after_lease, Some(error), "clear")
+            }
+            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason), "begin"),
+            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason), "clear"),
+            Change::DeadLetter { spends_attempt, error } => {
+                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error), "clear")
+            }
+            Change::Release => (Status::Pending, 0, None, false, None, "keep"),
+        };
+        self.ids.push(settlement.lease.event_id);
+        self.claim_nos.push(settlement.lease.claim_no);
+        self.statuses.push(status.as_str());
+        self.spent.push(spent);
+        self.delays.push(delay.map(micros));
+        self.after_lease.push(after_lease);
+        self.errors.push(error.cloned());
+        self.deferrals.push(deferral);
+        let line = settlement.attempt.as_ref();
+        self.numbers.push(line.map(|line| line.number));
+        self.durations.push(line.map(|line| i64::try_from(line.duration.as_millis()).unwrap_or(i64::MAX)));
+        self.outcomes.push(line.map(|line| line.outcome));
+        self.status_codes.push(line.and_then(|line| line.status_code).map(i32::from));
+        self.attempt_errors.push(line.and_then(|line| line.error.clone()));
+        self.responses.push(line.and_then(|line| line.response.clone()));
+    }
+}
+
+pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+    // In the order of the ids, so that no two instances wait for each other.
+    let mut sorted: Vec<&Settlement> = settlements.iter().collect();
+    sorted.sort_unstable_by_key(|settlement| settlement.lease);
+    let plain = |settlement: &&Settlement| settlement.change == Change::Complete && settlement.attempt.is_none();
+    let (plain, other): (Vec<&Settlement>, Vec<&Settlement>) = sorted.into_iter().partition(plain);
+    let mut applied = Vec::with_capacity(settlements.len());
+    if !plain.is_empty() {
+        let leases = plain.into_iter().map(|settlement| settlement.lease).collect();
+        applied.extend(complete(caller, leases).await?);
+    }
+    if !other.is_empty() {
+        let mut arrays = SettlementArrays::default();
+        other.into_iter().for_each(|settlement| arrays.push(settlement));
+        applied.extend(settle_any(caller, arrays).await?);
+    }
+    Ok(applied)
+}
+
+async fn complete(caller: &Caller, leases: Vec<Lease>) -> Result<Vec<Lease>, StoreError> {
+    let ids: Vec<Uuid> = leases.iter().map(|lease| lease.event_id).collect();
+    let claim_nos: Vec<i64> = leases.iter().map(|lease| lease.claim_no).collect();
+    caller
+        .call((ids, claim_nos), |statements, (ids, claim_nos), connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.complete.clone()).bind(ids).bind(claim_nos);
+                query.fetch_all(connection).await?.iter().map(lease).collect()
+            })
+        })
+        .await
+}
+
+async fn settle_any(caller: &Caller, arrays: SettlementArrays) -> Result<Vec<Lease>, StoreError> {
+    caller
+        .call(arrays, |statements, arrays, connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.settle.clone())
+                    .bind(&arrays.ids)
+                    .bind(&arrays.claim_nos)
+                    .bind(&arrays.statuses)
+                    .bind(&arrays.spent)
+                    .bind(&arrays.delays)
+                    .bind(&arrays.after_lease)
+                    .bind(&arrays.errors)
+                    .bind(&arrays.deferrals)
+                    .bind(&arrays.numbers)
+                    .bind(&arrays.durations)
+                    .bind(&arrays.outcomes)
+                    .bind(&arrays.status_codes)
+                    .bind(&arrays.attempt_errors)
+                    .bind(&arrays.responses);
+                query.fetch_all(connection).await?.iter().map(lease).collect()
+            })
+        })
+        .await
+}
+
+pub(super) async fn extend(caller: &Caller, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+    caller
+        .call((lease, micros(duration)), |statements, (lease, duration), connection| {
+            Box::pin(async move {
+                let query =
+                    sqlx::query(statements.extend.clone()).bind(lease.event_id).bind(lease.claim_no).bind(duration);
+                Ok(query.fetch_optional(connection).await?.is_some())
+            })
+        })
+        .await
+}
+
+pub(super) async fn reap(caller: &Caller, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
+    caller
+        .call((lanes.to_vec(), i64::from(page)), |statements, (lanes, page), connection| {
+            Box::pin(async move {
+                let after = |lane: &ReapLane| lane.after.unwrap_or_else(front);
+                let types: Vec<&str> = lanes.iter().map(|lane| lane.event_type.as_str()).collect();
+                let after_at: Vec<_> = lanes.iter().map(|lane| date_time(after(lane).available_at)).collect();
+                let after_id: Vec<Uuid> = lanes.iter().map(|lane| after(lane).id).collect();
+                let query = sqlx::query(statements.reap.clone()).bind(types).bind(after_at).bind(after_id).bind(page);
+                let mut result = ReapPage::default();
+                for row in query.fetch_all(connection).await? {
+                    let (id, event_type) = (row.try_get("id")?, row.try_get("event_type")?);
+                    match row.try_get::<Option<time::OffsetDateTime>, _>("end_at")? {
+                        None => result.reaped.push(Reaped { event_id: id, event_type, status: status(&row)? }),
+                        Some(at) => result
+                            .unfinished
+                            .push(ReapLane { event_type, after: Some(Position { available_at: timestamp(at), id }) }),
+                    }
+                }
+                Ok(result)
+            })
+        })
+        .await
+}
+
+pub(super) async fn reap_by_id(caller: &Caller, id: Uuid) -> Result<Option<Reaped>, StoreError> {
+    caller
+        .call(id, |statements, id, connection| {
+            Box::pin(async move {
+                let query = sqlx::query(statements.reap_by_id.clone()).bind(id);
+                let row = query.fetch_optional(connection).await?;
+                row.map(|row| {
+                    let event_type = row.try_get("event_type")?;
+                    Ok(Reaped { event_id: *id, event_type, status: status(&row)? })
+                })
+                .transpose()
+            })
+        })
+        .await
+}
+
+fn status(row: &sqlx::postgres::PgRow) -> Result<Status, sqlx::Error> {
+    let text: String = row.try_get("status")?;
+    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}

@@ -1,0 +1,19 @@
+-- outbox: claim one subject's events
+-- $1 types, $2 the subject, $3 events at most, $4 leases in microseconds.
+WITH picked AS MATERIALIZED (
+    SELECT e.{id} AS id
+    FROM {events} AS e
+    WHERE e.{subject} = $2 AND e.{processed_at} IS NULL AND e.{event_type} = ANY ($1::text[]) AND e.{target} = ''
+      AND e.{available_at} <= now()
+      AND e.{status} = {pending}
+    ORDER BY e.{available_at}, e.{id}
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE {events} AS e
+SET {status} = {processing},
+    {locked_at} = now(),
+    {lease_until} = now() + ($4::bigint[])[array_position($1::text[], e.{event_type})] * interval '1 microsecond',
+    {claim_no} = e.{claim_no} + 1
+WHERE e.{id} = ANY (ARRAY (SELECT picked.id FROM picked)) AND e.{status} = {pending}
+RETURNING {claimed_columns}

@@ -1,0 +1,85 @@
+//! Opening a database file.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use super::SqliteStore;
+use super::error::from_sqlx;
+use super::statements::Statements;
+use crate::store::{ConnectError, StoreError, StoreOptions};
+
+/// How long a transaction waits for another process that is writing to the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Switching to the write-ahead log does not wait for a lock, so two instances that start at once may collide.
+const OPENING_TRIES: u32 = 50;
+const OPENING_PAUSE: Duration = Duration::from_millis(50);
+
+impl SqliteStore {
+    /// Opens the file, or makes it; the directory must be there. The schema is left as it is.
+    ///
+    /// # Errors
+    /// A URL that names no file in an existing directory, or a file that cannot be opened.
+    pub async fn open(options: &StoreOptions) -> Result<Self, ConnectError> {
+        let connect = connect_options(&options.url)?;
+        check_directory(connect.get_filename())?;
+        let writer = pool(options, 1).connect_lazy_with(connect.clone());
+        open_first(&writer).await?;
+        let reader = pool(options, options.max_connections.max(1)).connect_lazy_with(connect);
+        Ok(Self {
+            writer,
+            reader,
+            statements: Arc::new(Statements::new()),
+            call_deadline: options.call_deadline,
+            max_payload_bytes: i64::try_from(options.max_payload_bytes).unwrap_or(i64::MAX),
+        })
+    }
+}
+
+fn connect_options(url: &str) -> Result<SqliteConnectOptions, ConnectError> {
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY_TIMEOUT)
+        .foreign_keys(false);
+    // Each connection would have a memory of its own, and with the process every event would be gone.
+    if options.get_filename().to_string_lossy().starts_with("file:sqlx-in-memory") {
+        return Err(ConnectError::InvalidUrl { reason: "an outbox needs a file, not memory".to_owned() });
+    }
+    Ok(options)
+}
+
+fn check_directory(file: &Path) -> Result<(), ConnectError> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if directory.is_none_or(Path::is_dir) {
+        return Ok(());
+    }
+    let reason = "the directory of the file does not exist; outboxd makes the file but no directories".to_owned();
+    Err(ConnectError::InvalidUrl { reason })
+}
+
+fn pool(options: &StoreOptions, connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(options.call_deadline)
+        .test_before_acquire(false)
+        .max_lifetime(None)
+}
+
+async fn open_first(writer: &SqlitePool) -> Result<(), StoreError> {
+    for _ in 1..OPENING_TRIES {
+        match writer.acquire().await.map_err(from_sqlx) {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Unavailable { reason, .. }) if reason.contains("locked") => {}
+            Err(error) => return Err(error),
+        }
+        tokio::time::sleep(OPENING_PAUSE).await;
+    }
+    writer.acquire().await.map(|_| ()).map_err(from_sqlx)
+}

@@ -1,0 +1,137 @@
+//! Settlements: processing → wherever the handler's outcome leads, each under its own lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::error::from_sqlx;
+use super::row::{get, id};
+use super::{SqliteStore, micros};
+use crate::lease::Lease;
+use crate::outcome::{AttemptLine, Change, Settlement};
+use crate::store::StoreError;
+
+/// ?1 JSON array of [id, `claim_no`, number, `duration_ms`, outcome, `status_code`, error, response]. Runs before the
+/// settlement, which clears `locked_at`; the guard is the same, and nobody else can write in between.
+pub(super) const ATTEMPTS: &str = "-- outbox: log attempts
+INSERT INTO {attempts_log} (event_id, claim_no, number, started_at, duration_ms, outcome, status_code, error, response)
+SELECT
+    e.{id},
+    e.{claim_no},
+    json_extract(line.value, '$[2]'),
+    COALESCE(e.{locked_at}, {now}),
+    json_extract(line.value, '$[3]'),
+    json_extract(line.value, '$[4]'),
+    json_extract(line.value, '$[5]'),
+    json_extract(line.value, '$[6]'),
+    json_extract(line.value, '$[7]')
+FROM json_each(?1) AS line
+CROSS JOIN {events} AS e INDEXED BY {by_id}
+WHERE e.{id} = json_extract(line.value, '$[0]')
+    AND e.{status} = {processing} AND e.{claim_no} = json_extract(line.value, '$[1]')
+ON CONFLICT DO NOTHING";
+
+/// ?1 JSON array of [id, `claim_no`, change, delay, after the lease?, attempts spent, text]. The ids are named twice so
+/// that the table is always searched by id, even when statistics call it empty.
+pub(super) const SETTLE: &str = "-- outbox: settle
+WITH s AS MATERIALIZED (
+    SELECT
+        json_extract(value, '$[0]') AS id,
+        json_extract(value, '$[1]') AS claim_no,
+        json_extract(value, '$[2]') AS change,
+        json_extract(value, '$[3]') AS delay,
+        json_extract(value, '$[4]') AS after_lease,
+        json_extract(value, '$[5]') AS spent,
+        json_extract(value, '$[6]') AS text
+    FROM json_each(?1)
+)
+UPDATE {events} INDEXED BY {by_id}
+SET {status} = CASE s.change
+        WHEN 'complete' THEN {completed}
+        WHEN 'skip' THEN {skipped}
+        WHEN 'dead_letter' THEN {dead_letter}
+        ELSE {pending}
+    END,
+    {attempts} = {attempts} + s.spent,
+    {available_at} = CASE
+        WHEN s.change = 'retry' AND s.after_lease THEN MAX({now} + s.delay, COALESCE({lease_until}, 0))
+        WHEN s.change IN ('retry', 'defer') THEN {now} + s.delay
+        ELSE {available_at}
+    END,
+    {deferred_since} = CASE s.change
+        WHEN 'defer' THEN COALESCE({deferred_since}, {now})
+        WHEN 'release' THEN {deferred_since}
+    END,
+    {last_error} = CASE WHEN s.change IN ('complete', 'release') THEN {last_error} ELSE s.text END,
+    {processed_at} = CASE WHEN s.change IN ('complete', 'skip', 'dead_letter') THEN {now} END,
+    {dead_at} = CASE WHEN s.change = 'dead_letter' THEN {now} END,
+    {locked_at} = NULL,
+    {lease_until} = NULL
+FROM s
+WHERE {events}.{id} IN (SELECT s.id FROM s) AND {events}.{id} = s.id AND {events}.{status} = {processing} AND {events}.{claim_no} = s.claim_no
+RETURNING {id}, {claim_no}";
+
+/// ?1 id, ?2 `claim_no`, ?3 duration.
+pub(super) const EXTEND: &str = "-- outbox: extend
+UPDATE {events}
+SET {lease_until} = {now} + ?3
+WHERE {id} = ?1 AND {status} = {processing} AND {claim_no} = ?2";
+
+impl SqliteStore {
+    pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let changes = Value::Array(settlements.iter().map(change_row).collect()).to_string();
+        let lines: Vec<Value> = settlements.iter().filter_map(attempt_row).collect();
+        let lines = (!lines.is_empty()).then(|| Value::Array(lines).to_string());
+        let statements = Arc::clone(&self.statements);
+        self.write(move |connection| {
+            Box::pin(async move {
+                if let Some(lines) = lines {
+                    let query = sqlx::query(statements.settle_attempts.clone()).bind(lines);
+                    query.execute(&mut *connection).await.map_err(from_sqlx)?;
+                }
+                let query = sqlx::query(statements.settle.clone()).bind(changes);
+                let rows = query.fetch_all(connection).await.map_err(from_sqlx)?;
+                rows.iter().map(|row| Ok(Lease { event_id: id(row, 0)?, claim_no: get(row, 1)? })).collect()
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn extend_lease(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+        let statement = self.statements.extend.clone();
+        self.write(move |connection| {
+            Box::pin(async move {
+                let query =
+                    sqlx::query(statement).bind(lease.event_id.to_string()).bind(lease.claim_no).bind(micros(duration));
+                Ok(query.execute(connection).await.map_err(from_sqlx)?.rows_affected() == 1)
+            })
+        })
+        .await
+    }
+}
+
+fn change_row(settlement: &Settlement) -> Value {
+    let (change, delay, after_lease, spent, text) = match &settlement.change {
+        Change::Complete => ("complete", 0, false, 0, None),
+        Change::Retry { delay, after_lease, error } => ("retry", micros(*delay), *after_lease, 1, Some(error)),
+        Change::Defer { delay, reason } => ("defer", micros(*delay), false, 0, Some(reason)),
+        Change::Skip { reason } => ("skip", 0, false, 0, Some(reason)),
+        Change::DeadLetter { spends_attempt, error } => {
+            ("dead_letter", 0, false, i32::from(*spends_attempt), Some(error))
+        }
+        Change::Release => ("release", 0, false, 0, None),
+    };
+    let lease = settlement.lease;
+    json!([lease.event_id, lease.claim_no, change, delay, after_lease, spent, text])
+}
+
+fn attempt_row(settlement: &Settlement) -> Option<Value> {
+    let AttemptLine { number, duration, outcome, status_code, error, response } = settlement.attempt.as_ref()?;
+    let duration_ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let lease = settlement.lease;
+    Some(json!([lease.event_id, lease.claim_no, number, duration_ms, outcome, status_code, error, response]))
+}

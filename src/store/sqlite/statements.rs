@@ -1,0 +1,82 @@
+//! Every statement of the store, its names put in once. The texts stand beside the functions that run them.
+
+use sqlx::AssertSqlSafe;
+use sqlx::SqlSafeStr;
+use sqlx::SqlStr;
+
+use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
+use super::{claim, dead_letters, enqueue, inspect, purge, reap, runs, settle, survey, transition};
+use crate::store::table::Table;
+
+/// The present instant in microseconds. It does not move within a statement. The old functions serve: the application's
+/// `SQLite`, which runs the same expression as a column's default, may not know `subsec`.
+const NOW: &str = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 \
+    + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)";
+
+/// The index of the primary key. Named, because statistics of an empty table would have the whole table scanned.
+const BY_ID: &str = "sqlite_autoindex_outbox_event_1";
+
+macro_rules! statements {
+    ($($name:ident: $template:expr,)*) => {
+        /// The statements by name, ready to run.
+        #[derive(Debug)]
+        pub(super) struct Statements {
+            $(pub(super) $name: SqlStr,)*
+        }
+
+        impl Statements {
+            /// Renders every statement for the tables that outboxd makes in a `SQLite` file.
+            pub(super) fn new() -> Self {
+                let table = Table::sqlite().with("now", NOW).with("by_id", BY_ID);
+                let table = table
+                    .clone()
+                    .with("event_columns", table.render(EVENT_COLUMNS))
+                    .with("claimed_columns", table.render(CLAIMED_COLUMNS));
+                Self { $($name: AssertSqlSafe(table.render($template)).into_sql_str(),)* }
+            }
+
+            /// Names and texts, for tests of their plans.
+            #[cfg(test)]
+            pub(super) fn all(&self) -> Vec<(&'static str, &SqlStr)> {
+                vec![$((stringify!($name), &self.$name),)*]
+            }
+        }
+    };
+}
+
+statements! {
+    survey: survey::SURVEY,
+    peek: survey::PEEK,
+    peek_subject: survey::PEEK_SUBJECT,
+    claim_lane: claim::CLAIM_LANE,
+    claim_subject: claim::CLAIM_SUBJECT,
+    claim_by_id: claim::CLAIM_BY_ID,
+    is_due: claim::IS_DUE,
+    settle_attempts: settle::ATTEMPTS,
+    settle: settle::SETTLE,
+    extend: settle::EXTEND,
+    reap_page: reap::PAGE,
+    reap_attempts: reap::ATTEMPTS,
+    reap: reap::REAP,
+    reap_find: reap::FIND,
+    enqueue: enqueue::INSERT,
+    enqueue_by_key: enqueue::BY_KEY,
+    enqueue_by_id: enqueue::BY_ID,
+    event: inspect::EVENT,
+    attempts: inspect::ATTEMPTS,
+    in_flight_subject: inspect::IN_FLIGHT_SUBJECT,
+    in_flight_payload: inspect::IN_FLIGHT_PAYLOAD,
+    cancel: transition::CANCEL,
+    requeue: transition::REQUEUE,
+    discard: transition::DISCARD,
+    dead_letters: dead_letters::SCAN,
+    dead_letters_of_type: dead_letters::SCAN_TYPE,
+    dead_letters_read: dead_letters::READ,
+    purge_find: purge::FIND,
+    purge_attempts: purge::ATTEMPTS,
+    purge: purge::PURGE,
+    run_save: runs::SAVE,
+    run_forget: runs::FORGET,
+    run: runs::RUN,
+    runs: runs::RUNS,
+}

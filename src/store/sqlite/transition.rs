@@ -1,0 +1,88 @@
+//! What operators do to single events: cancel, requeue, discard. Each is guarded by the status that it comes from.
+
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments};
+use uuid::Uuid;
+
+use super::error::from_sqlx;
+use super::row::event;
+use super::{SqliteStore, micros};
+use crate::store::{RequeueChange, StoreError, Transition};
+
+/// A payload limit that no payload meets.
+const WITHOUT_PAYLOAD: i64 = -1;
+
+/// A statement with its values.
+type GuardedChange = Query<'static, Sqlite, SqliteArguments>;
+
+/// ?1 id, ?2 reason.
+pub(super) const CANCEL: &str = "-- outbox: cancel
+UPDATE {events}
+SET {status} = {skipped},
+    {processed_at} = {now},
+    {deferred_since} = NULL,
+    {last_error} = ?2
+WHERE {id} = ?1 AND {status} = {pending}
+RETURNING {event_columns}, NULL";
+
+/// ?1 id, ?2 delay, ?3 a new attempts limit or NULL.
+pub(super) const REQUEUE: &str = "-- outbox: requeue
+UPDATE {events}
+SET {status} = {pending},
+    {attempts} = 0,
+    {max_attempts} = COALESCE(?3, {max_attempts}),
+    {available_at} = {now} + ?2,
+    {deferred_since} = NULL,
+    {processed_at} = NULL,
+    {dead_at} = NULL,
+    {requeues} = {requeues} + 1
+WHERE {id} = ?1 AND {status} = {dead_letter}
+RETURNING {event_columns}, NULL";
+
+/// ?1 id, ?2 reason; an empty one keeps the error that made it a dead letter.
+pub(super) const DISCARD: &str = "-- outbox: discard
+UPDATE {events}
+SET {status} = {skipped},
+    {processed_at} = {now},
+    {dead_at} = NULL,
+    {last_error} = COALESCE(NULLIF(?2, ''), {last_error})
+WHERE {id} = ?1 AND {status} = {dead_letter}
+RETURNING {event_columns}, NULL";
+
+impl SqliteStore {
+    pub(super) async fn cancel_pending(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        let query = sqlx::query(self.statements.cancel.clone()).bind(id.to_string()).bind(reason.to_owned());
+        self.change(id, query).await
+    }
+
+    pub(super) async fn requeue_dead_letter(&self, id: Uuid, change: RequeueChange) -> Result<Transition, StoreError> {
+        let query = sqlx::query(self.statements.requeue.clone())
+            .bind(id.to_string())
+            .bind(micros(change.delay))
+            .bind(change.max_attempts);
+        self.change(id, query).await
+    }
+
+    pub(super) async fn discard_dead_letter(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+        let query = sqlx::query(self.statements.discard.clone()).bind(id.to_string()).bind(reason.to_owned());
+        self.change(id, query).await
+    }
+
+    /// Runs the guarded change and says what it found.
+    async fn change(&self, id: Uuid, query: GuardedChange) -> Result<Transition, StoreError> {
+        let find = self.statements.event.clone();
+        self.write(move |connection| {
+            Box::pin(async move {
+                if let Some(row) = query.fetch_optional(&mut *connection).await.map_err(from_sqlx)? {
+                    return Ok(Transition::Applied(Box::new(event(&row)?)));
+                }
+                let find = sqlx::query(find).bind(id.to_string()).bind(WITHOUT_PAYLOAD);
+                Ok(match find.fetch_optional(connection).await.map_err(from_sqlx)? {
+                    Some(row) => Transition::Refused(Box::new(event(&row)?)),
+                    None => Transition::Absent,
+                })
+            })
+        })
+        .await
+    }
+}
