@@ -28,7 +28,8 @@ const RESTED: Duration = Duration::from_secs(1);
 
 /// What the statements count on: durable claims, no just-in-time compilation (11 ms a claim on large tables), and no
 /// plan that scans the table, not even one that was made while the table was empty.
-const SESSION_SETTINGS: [(&str, &str); 3] = [("synchronous_commit", "on"), ("jit", "off"), ("enable_seqscan", "off")];
+pub(super) const SESSION_SETTINGS: [(&str, &str); 3] =
+    [("synchronous_commit", "on"), ("jit", "off"), ("enable_seqscan", "off")];
 
 /// A step's future.
 pub(super) type StepFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'c>>;
@@ -67,6 +68,11 @@ impl Caller {
             deadline: options.call_deadline,
             pooler: options.pooler,
         }
+    }
+
+    /// The statements, to be looked at.
+    pub(super) fn statements(&self) -> &Statements {
+        &self.statements
     }
 
     /// The pool, for migrations.

@@ -32,6 +32,11 @@ macro_rules! statements {
                     ).into_sql_str(),)+
                 }
             }
+
+            /// The names and texts of all statements, for tests that look at their plans.
+            pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.as_str().to_owned()),)+]
+            }
         }
     };
 }
