@@ -1,4 +1,5 @@
 //! One integration binary: every test that needs a database, a receiver or the program itself.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
+mod api;
 mod support;
