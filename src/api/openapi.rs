@@ -119,7 +119,7 @@ fn operations(openapi: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &m
 
 static YAML: LazyLock<String> = LazyLock::new(|| Description::openapi().to_yaml().unwrap_or_default());
 
-/// The description of the interface, OpenAPI 3.1 as YAML; the same text on every call.
+/// The description of the interface, `OpenAPI` 3.1 as YAML; the same text on every call.
 #[must_use]
 pub fn openapi_yaml() -> String {
     YAML.clone()

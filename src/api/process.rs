@@ -195,7 +195,7 @@ async fn run(state: &ApiState, parameters: Parameters) -> Answer<Response> {
 mod tests {
     use super::*;
 
-    const CAP: Duration = Duration::from_secs(840);
+    const CAP: Duration = Duration::from_mins(14);
 
     #[test]
     fn the_default_runtime_is_lowered_to_a_smaller_cap_but_a_wish_beyond_it_is_refused() {

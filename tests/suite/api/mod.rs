@@ -37,8 +37,7 @@ impl Api {
         let url = format!("sqlite://{}", folder.path().join("outboxd.db").display());
         let store = connect(&StoreOptions::new(url)).await.unwrap();
         store.migrate().await.unwrap();
-        let routes = vec![Route::new("all", vec![Pattern::All], handler)];
-        let registry = Registry::new(routes).unwrap();
+        let registry = Registry::new(vec![Route::new("all", vec![Pattern::All], handler)]).unwrap();
         let processor = Processor::new(Arc::clone(&store), registry, ProcessorSettings::default()).unwrap();
         let router = router(ApiSettings { tokens, ..ApiSettings::default() }, processor.clone());
         Self { router, processor, store, _folder: folder }
