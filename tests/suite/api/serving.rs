@@ -9,14 +9,15 @@ use outboxd::api::serve;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-async fn start(router: Router) -> (SocketAddr, CancellationToken, JoinHandle<std::io::Result<()>>) {
+async fn start(router: Router) -> (SocketAddr, CancellationToken, JoinSet<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let server = tokio::spawn(serve(listener, router, stop.clone()));
+    let mut server = JoinSet::new();
+    server.spawn(serve(listener, router, stop.clone()));
     (address, stop, server)
 }
 
@@ -40,7 +41,7 @@ async fn a_request_that_is_under_way_is_answered_after_the_stop() {
             "done"
         }),
     );
-    let (address, stop, server) = start(router).await;
+    let (address, stop, mut server) = start(router).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     has_begun.await.unwrap();
@@ -48,17 +49,17 @@ async fn a_request_that_is_under_way_is_answered_after_the_stop() {
     go_on.send(()).unwrap();
     let answer = read_to_end(stream).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
-    server.await.unwrap().unwrap();
+    server.join_next().await.unwrap().unwrap().unwrap();
     assert!(TcpStream::connect(address).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_never_ends_its_request_does_not_hold_up_the_stop() {
-    let (address, stop, server) = start(Router::new()).await;
+    let (address, stop, mut server) = start(Router::new()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
     stop.cancel();
-    tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(5), server.join_next()).await.unwrap().unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
