@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
 mod architecture;
+mod store;
 mod support;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, SqlitePool};
 
 use super::SqliteStore;
 use super::error::from_sqlx;
@@ -47,7 +47,8 @@ fn connect_options(url: &str) -> Result<SqliteConnectOptions, ConnectError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
-        .foreign_keys(false);
+        .foreign_keys(false)
+        .disable_statement_logging();
     // Each connection would have a memory of its own, and with the process every event would be gone.
     if options.get_filename().to_string_lossy().starts_with("file:sqlx-in-memory") {
         return Err(ConnectError::InvalidUrl { reason: "an outbox needs a file, not memory".to_owned() });

@@ -1,3 +1,4 @@
 //! What the tests share: databases, receivers, the program.
 
+pub mod database;
 pub mod postgres;
