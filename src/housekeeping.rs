@@ -1,1 +1,73 @@
-//! housekeeping.
+//! Retention: every minute, finished events that are older than their time are deleted, in bounded batches.
+//!
+//! Dead letters are never deleted by age. Several instances may do this at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{Store, StoreError};
+
+const PERIOD: Duration = Duration::from_secs(60);
+const BATCH: u32 = 1_000;
+/// Batches at most in one period: the database has other things to do.
+const BATCHES: u32 = 100;
+
+/// How long finished events are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Completed ones.
+    pub completed: Duration,
+    /// Skipped ones.
+    pub skipped: Duration,
+}
+
+impl Default for Retention {
+    /// 7 and 30 days.
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 60 * 60);
+        Self { completed: day * 7, skipped: day * 30 }
+    }
+}
+
+/// Deletes until `shutdown` is cancelled. A failure is logged once until a deletion succeeds again.
+pub async fn run(store: Arc<dyn Store>, retention: Retention, shutdown: CancellationToken) {
+    // Instances that were started together do not delete together.
+    let mut pause = PERIOD.mul_f64(fastrand::f64());
+    let mut failing = false;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        match purge(store.as_ref(), retention, &shutdown).await {
+            Ok(deleted) => {
+                failing = false;
+                if deleted > 0 {
+                    tracing::info!(deleted, "finished events past their retention were deleted");
+                }
+            }
+            Err(error) => {
+                if !failing {
+                    tracing::error!(error = %error, "events past their retention could not be deleted; it is tried every minute");
+                }
+                failing = true;
+            }
+        }
+        pause = PERIOD;
+    }
+}
+
+/// Deletes what is there, up to the limit of one period, and says how much.
+async fn purge(store: &dyn Store, retention: Retention, shutdown: &CancellationToken) -> Result<u64, StoreError> {
+    let mut deleted = 0;
+    for _ in 0..BATCHES {
+        let batch = store.purge(retention.completed, retention.skipped, BATCH).await?;
+        deleted += batch;
+        if batch < u64::from(BATCH) || shutdown.is_cancelled() {
+            break;
+        }
+    }
+    Ok(deleted)
+}

@@ -1,1 +1,146 @@
-//! api.
+//! The HTTP interface: `/v1`, health, and its own description.
+//!
+//! [`router`] is the table of contents: every path, its methods, the scope it demands, the file that answers. A request
+//! passes, from the outside in: its context (id, headers, the writing of problems), the trimming of a trailing slash, the
+//! token's scope, then the handler with its strictly read query and body. Handlers translate: they call the store or the
+//! processor and turn what comes back into an answer. They hold no SQL, run no event handler and keep no state.
+
+mod auth;
+mod body;
+mod code;
+mod context;
+mod cursor;
+mod dead_letters;
+mod event_batch;
+mod event_cancel;
+mod event_process;
+mod event_view;
+mod events;
+mod health;
+mod in_flight;
+mod new_event_body;
+mod openapi;
+mod path;
+mod problem;
+mod process;
+mod query;
+mod runs;
+mod server;
+#[cfg(test)]
+mod test_router;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{MethodFilter, MethodRouter, get, on, post};
+use tower::Layer as _;
+use tower_http::normalize_path::NormalizePathLayer;
+
+pub use auth::{EmptySecret, Scope, Scopes, Token, UnknownScope};
+pub use event_view::EventView;
+pub use openapi::openapi_yaml;
+pub use server::serve;
+
+use crate::processor::Processor;
+use crate::store::Store;
+use problem::{Code, Problem};
+
+/// How the interface behaves.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// Who may do what; with none, everybody may do everything.
+    pub tokens: Vec<Token>,
+    /// Bytes of one request's body.
+    pub max_body_bytes: usize,
+    /// Bytes of one event's payload.
+    pub max_payload_bytes: usize,
+    /// The longest run that a request may ask for.
+    pub max_runtime_cap: Duration,
+}
+
+impl Default for ApiSettings {
+    /// No tokens, bodies of 1 MiB, payloads of 256 KiB, runs of 14 minutes.
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            max_body_bytes: 1024 * 1024,
+            max_payload_bytes: 256 * 1024,
+            max_runtime_cap: Duration::from_secs(840),
+        }
+    }
+}
+
+/// What every handler works with. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiState {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: ApiSettings,
+    processor: Processor,
+}
+
+impl ApiState {
+    /// Puts settings and processor together.
+    #[must_use]
+    pub fn new(settings: ApiSettings, processor: Processor) -> Self {
+        Self { shared: Arc::new(Shared { settings, processor }) }
+    }
+
+    fn settings(&self) -> &ApiSettings {
+        &self.shared.settings
+    }
+
+    fn processor(&self) -> &Processor {
+        &self.shared.processor
+    }
+
+    fn store(&self) -> &Arc<dyn Store> {
+        self.shared.processor.store()
+    }
+}
+
+/// All paths of the interface.
+pub fn router(settings: ApiSettings, processor: Processor) -> Router {
+    let state = ApiState::new(settings, processor);
+    let demand = |any_of: &'static [Scope], methods: MethodRouter<ApiState>| {
+        let guard = auth::Guard { state: state.clone(), any_of };
+        methods.route_layer(from_fn_with_state(guard, auth::authorize))
+    };
+    let paths = Router::new()
+        .route("/v1/events", demand(&[Scope::Enqueue], post(events::enqueue)))
+        .route("/v1/events/batch", demand(&[Scope::Enqueue], post(event_batch::enqueue)))
+        .route("/v1/events/in-flight", demand(&[Scope::Read], get(in_flight::read)))
+        .route("/v1/events/{id}", demand(&[Scope::Read], get(events::read)))
+        .route("/v1/events/{id}/process", demand(&[Scope::Process], post(event_process::process)))
+        .route("/v1/events/{id}/cancel", demand(&[Scope::Operate], post(event_cancel::cancel)))
+        .route("/v1/process", demand(&[Scope::Process], get_that_acts(process::by_get).post(process::by_post)))
+        .route("/v1/runs", demand(&[Scope::Read], get(runs::list)))
+        .route("/v1/runs/{run_id}", demand(&[Scope::Process, Scope::Read], get(runs::read)))
+        .route("/v1/dead-letters", demand(&[Scope::Read], get(dead_letters::list)))
+        .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
+        .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/openapi.yaml", get(openapi::read))
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed(None) })
+        .fallback(|| async { Problem::new(Code::NotFound, "there is nothing at this path") })
+        .with_state(state.clone());
+    // Slashes are trimmed around the router, not inside it: layers of a router run after it has chosen the path.
+    let trimmed = NormalizePathLayer::trim_trailing_slash().layer(paths);
+    Router::new().fallback_service(trimmed).layer(from_fn(context::surround))
+}
+
+/// GET for a path that acts: unlike on a plain `get`, HEAD is refused, and not named among the allowed methods.
+fn get_that_acts<H, T>(handler: H) -> MethodRouter<ApiState>
+where
+    H: Handler<T, ApiState>,
+    T: 'static,
+{
+    let refuse = || async { Problem::method_not_allowed(Some("GET, POST")) };
+    on(MethodFilter::GET, handler).head(refuse).fallback(refuse)
+}

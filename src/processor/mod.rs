@@ -2,167 +2,38 @@
 //!
 //! HTTP, the command line, the poller, tests and library users all call the same two functions, [`Processor::run`] and
 //! [`Processor::process_event`]. Both live on tasks of their own: a caller that goes away stops further claims but never
-//! a delivery that has begun.
+//! a delivery that has begun. The life of an event reads downwards in [`run`]: sweep, claim, start, settle, report.
 
-use std::sync::Arc;
+mod attempt;
+mod by_id;
+mod lanes;
+mod plan;
+mod request;
+mod run;
+mod settings;
+mod settler;
+mod sweep;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::budget::Budget;
+pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest};
+pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
+
+use self::lanes::Lanes;
+use self::run::Run;
 use crate::handler::Registry;
-use crate::run::{RunReport, Trigger};
-use crate::store::{Store, StoreError};
+use crate::run::RunReport;
+use crate::store::Store;
 
-/// How this instance works.
-#[derive(Debug, Clone)]
-pub struct ProcessorSettings {
-    /// Handlers that run at once in this instance, over all runs.
-    pub concurrency: usize,
-    /// How long leases last.
-    pub lease: LeasePolicy,
-    /// Whether attempts that completed their event are kept in the log too.
-    pub log_all_attempts: bool,
-    /// Larger payloads fail their event alone.
-    pub max_payload_bytes: usize,
-}
-
-impl Default for ProcessorSettings {
-    /// 64 handlers, automatic leases, only failures in the attempt log, payloads of 256 KiB.
-    fn default() -> Self {
-        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false, max_payload_bytes: 256 * 1024 }
-    }
-}
-
-/// How long a lease lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LeasePolicy {
-    /// Each route's timeout + 30 s.
-    #[default]
-    Auto,
-    /// The same for every route; must exceed the longest timeout by 1 s.
-    Fixed(Duration),
-}
-
-/// What one run is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunRequest {
-    /// How much it may do.
-    pub budget: Budget,
-    /// What set it going.
-    pub trigger: Trigger,
-    /// Only events of these types; every type when empty.
-    pub types: Vec<String>,
-    /// Only events of this subject.
-    pub subject: Option<String>,
-}
-
-impl RunRequest {
-    /// A run over everything with the default budget.
-    #[must_use]
-    pub fn new(trigger: Trigger) -> Self {
-        Self { budget: Budget::default(), trigger, types: Vec::new(), subject: None }
-    }
-}
-
-/// Why a run was not done, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// No routed type fits the budget.
-    #[error("no routed type fits the budget: max_runtime_ms must be at least {}", smallest_max_runtime.as_millis())]
-    BudgetTooSmall {
-        /// The smallest `max_runtime` that would do.
-        smallest_max_runtime: Duration,
-    },
-    /// The instance is stopping.
-    #[error("this instance is shutting down")]
-    ShuttingDown,
-    /// The database failed before anything was claimed, or during the run.
-    #[error("{source}")]
-    Store {
-        /// What the database said.
-        source: StoreError,
-        /// What the run had done by then; `None` when it had claimed nothing.
-        partial: Option<Box<RunReport>>,
-    },
-}
-
-/// What became of one event that was processed by its id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Processed {
-    /// The word for it.
-    pub outcome: ProcessedOutcome,
-    /// Why the event was left as it is, when it was.
-    pub reason: Option<String>,
-    /// Whether the handler goes on while the caller's wait has run out.
-    pub still_running: bool,
-}
-
-/// What an event processed by its id has become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessedOutcome {
-    /// Delivered.
-    Completed,
-    /// Not due, not routed, or to be tried again.
-    Pending,
-    /// In a handler's hands, here or elsewhere.
-    Processing,
-    /// Not delivered on purpose.
-    Skipped,
-    /// Given up.
-    DeadLetter,
-    /// The settlement came too late and changed nothing.
-    LeaseLost,
-}
-
-impl ProcessedOutcome {
-    /// The word on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Skipped => "skipped",
-            Self::DeadLetter => "dead_letter",
-            Self::LeaseLost => "lease_lost",
-        }
-    }
-}
-
-/// Why one event was not processed by its id.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessEventError {
-    /// There is no such event.
-    #[error("there is no such event")]
-    NotFound,
-    /// The instance is stopping.
-    #[error("this instance is shutting down")]
-    ShuttingDown,
-    /// The database failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a processor cannot be made of these settings.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Events would run twice.
-    #[error(
-        "run.lease is {lease:?} but route {route:?} has a timeout of {timeout:?}: a fixed lease must exceed the longest timeout by 1 s"
-    )]
-    LeaseTooShort {
-        /// The lease as configured.
-        lease: Duration,
-        /// The route with the longest timeout.
-        route: String,
-        /// That timeout.
-        timeout: Duration,
-    },
-    /// Nothing could ever run.
-    #[error("run.concurrency must be 1 to 10000")]
-    Concurrency,
-}
+/// How long work that was cut off may take to be settled.
+const LAST_SETTLE: Duration = Duration::from_secs(5);
 
 /// Claims, delivers and settles. Cheap to clone; all clones share their slots.
 #[derive(Clone)]
@@ -170,10 +41,26 @@ pub struct Processor {
     shared: Arc<Shared>,
 }
 
+/// What all runs of an instance have in common.
 struct Shared {
     store: Arc<dyn Store>,
     registry: Registry,
     settings: ProcessorSettings,
+    /// One permit per handler that may run.
+    slots: Arc<Semaphore>,
+    lanes: Mutex<Lanes>,
+    tasks: TaskTracker,
+    /// No further claims.
+    stop: CancellationToken,
+    /// No further waiting for handlers.
+    cut_off: CancellationToken,
+}
+
+impl Shared {
+    /// The lanes' memory. It holds hints only, so one that a panic left half changed is as good as any.
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Processor {
@@ -182,7 +69,18 @@ impl Processor {
     /// # Errors
     /// Settings under which events would run twice or never.
     pub fn new(store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Result<Self, SettingsError> {
-        Ok(Self { shared: Arc::new(Shared { store, registry, settings }) })
+        settings.check(&registry)?;
+        let shared = Shared {
+            store,
+            registry,
+            slots: Arc::new(Semaphore::new(settings.concurrency)),
+            settings,
+            lanes: Mutex::new(Lanes::default()),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            cut_off: CancellationToken::new(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The store that it works on.
@@ -203,8 +101,11 @@ impl Processor {
     /// # Errors
     /// See [`RunError`].
     pub async fn run(&self, request: RunRequest) -> Result<RunReport, RunError> {
-        let _ = request;
-        Err(RunError::ShuttingDown)
+        let run = self.prepare(request)?;
+        let hung_up = CancellationToken::new();
+        let _caller = hung_up.clone().drop_guard();
+        let task = self.shared.tasks.spawn(run.drive(hung_up));
+        task.await.unwrap_or_else(|error| Err(RunError::Panicked { reason: error.to_string() }))
     }
 
     /// Begins a run and returns its first report (`running`) at once; the run is kept in the database from then on.
@@ -212,8 +113,20 @@ impl Processor {
     /// # Errors
     /// See [`RunError`].
     pub async fn start(&self, request: RunRequest) -> Result<RunReport, RunError> {
-        let _ = request;
-        Err(RunError::ShuttingDown)
+        let mut run = self.prepare(request)?;
+        let report = run.announce().await?;
+        self.shared.tasks.spawn(async move {
+            // What went wrong stands in the log and in the run's record.
+            let _ = run.drive(CancellationToken::new()).await;
+        });
+        Ok(report)
+    }
+
+    fn prepare(&self, request: RunRequest) -> Result<Run, RunError> {
+        if self.is_shutting_down() {
+            return Err(RunError::ShuttingDown);
+        }
+        Run::new(Arc::clone(&self.shared), request)
     }
 
     /// Processes this one event now, if it is due, and waits at most `wait` for the result. Safe to race with runs and
@@ -222,21 +135,34 @@ impl Processor {
     /// # Errors
     /// See [`ProcessEventError`].
     pub async fn process_event(&self, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
-        let _ = (id, wait, self.shared.settings.concurrency);
-        Err(ProcessEventError::ShuttingDown)
+        if self.is_shutting_down() {
+            return Err(ProcessEventError::ShuttingDown);
+        }
+        by_id::process(&self.shared, id, wait).await
     }
 
     /// Refuses new work from now on and stops claiming. Running handlers go on.
-    pub fn begin_shutdown(&self) {}
+    pub fn begin_shutdown(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+    }
 
     /// Whether [`Processor::begin_shutdown`] was called.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
-        false
+        self.shared.stop.is_cancelled()
     }
 
     /// Waits until all runs have ended. After `grace` handlers that still run are cut off and settled as time-outs.
     pub async fn shut_down(&self, grace: Duration) {
-        let _ = grace;
+        self.begin_shutdown();
+        if timeout(grace, self.shared.tasks.wait()).await.is_ok() {
+            return;
+        }
+        tracing::warn!(grace_ms = grace.as_millis(), "the grace time is over: handlers that still run are cut off");
+        self.shared.cut_off.cancel();
+        if timeout(LAST_SETTLE, self.shared.tasks.wait()).await.is_err() {
+            tracing::error!("some attempts could not be settled; their leases will be taken back when they expire");
+        }
     }
 }

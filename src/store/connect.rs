@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::postgres::PostgresStore;
+use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 
 /// How to reach a database and how much of it to use.
@@ -59,6 +60,7 @@ pub enum ConnectError {
 pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectError> {
     match options.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::connect(options)?)),
+        Some("sqlite") => Ok(Arc::new(SqliteStore::open(options).await?)),
         Some(_) | None => Err(ConnectError::UnknownScheme),
     }
 }

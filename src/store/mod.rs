@@ -65,6 +65,9 @@ pub trait Store: Send + Sync {
     /// Claims this one event if it is pending, due and unlocked. Never waits on a row lock.
     async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError>;
 
+    /// Whether this one event is pending and due, by the database's clock.
+    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError>;
+
     /// Whether these lanes hold claimable events right now, and when the next one becomes due. Changes nothing.
     async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError>;
 

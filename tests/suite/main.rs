@@ -3,4 +3,9 @@
 
 mod architecture;
 mod store;
+mod cli;
+mod config;
+mod documents;
 mod support;
+mod webhook;
+mod webhook_tls;

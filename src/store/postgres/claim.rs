@@ -107,6 +107,14 @@ pub(super) async fn claim_by_id(
         .await
 }
 
+pub(super) async fn is_due(caller: &Caller, id: Uuid) -> Result<bool, StoreError> {
+    caller
+        .call(id, |statements, id, connection| {
+            Box::pin(async move { sqlx::query_scalar(statements.is_due.clone()).bind(id).fetch_one(connection).await })
+        })
+        .await
+}
+
 pub(super) async fn peek(caller: &Caller, claim: &Claim) -> Result<Peek, StoreError> {
     let subject = claim.subject.as_ref().map(|subject| subject.subject.clone());
     caller

@@ -82,6 +82,10 @@ impl Store for PostgresStore {
         claim::claim_by_id(&self.caller, id, lease).await
     }
 
+    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+        claim::is_due(&self.caller, id).await
+    }
+
     async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError> {
         claim::peek(&self.caller, claim).await
     }

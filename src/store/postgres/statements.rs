@@ -50,6 +50,7 @@ statements!(
     in_flight_payload,
     in_flight_subject,
     insert,
+    is_due,
     known,
     peek,
     peek_subject,

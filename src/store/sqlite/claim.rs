@@ -64,7 +64,22 @@ SET {status} = {processing},
 WHERE {id} = ?1 AND {status} = {pending} AND {available_at} <= {now}
 RETURNING {claimed_columns}, CASE WHEN length(CAST({payload} AS BLOB)) <= ?3 THEN {payload} END";
 
+/// ?1 id.
+pub(super) const IS_DUE: &str = "-- outbox: ask whether an event is due
+SELECT EXISTS (SELECT 1 FROM {events} AS e WHERE e.{id} = ?1 AND e.{status} = {pending} AND e.{available_at} <= {now})";
+
 impl SqliteStore {
+    pub(super) async fn ask_due(&self, id: Uuid) -> Result<bool, StoreError> {
+        let statements = Arc::clone(&self.statements);
+        self.read(move |connection| {
+            Box::pin(async move {
+                let query = sqlx::query_scalar(statements.is_due.clone()).bind(id.to_string());
+                query.fetch_one(connection).await.map_err(from_sqlx)
+            })
+        })
+        .await
+    }
+
     pub(super) async fn claim_lanes(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
         let statements = Arc::clone(&self.statements);
         let claim = claim.clone();

@@ -77,6 +77,10 @@ impl Store for SqliteStore {
         self.claim_one(id, lease).await
     }
 
+    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.ask_due(id).await
+    }
+
     async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError> {
         self.peek_lanes(claim).await
     }

@@ -51,6 +51,7 @@ statements! {
     claim_lane: claim::CLAIM_LANE,
     claim_subject: claim::CLAIM_SUBJECT,
     claim_by_id: claim::CLAIM_BY_ID,
+    is_due: claim::IS_DUE,
     settle_attempts: settle::ATTEMPTS,
     settle: settle::SETTLE,
     extend: settle::EXTEND,

@@ -22,7 +22,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), words: without_tests(read(text)) }
+        Self { path: path.to_owned(), words: without_tests(&read(text)) }
     }
 
     pub fn words(&self) -> &[Word] {
@@ -69,6 +69,18 @@ impl Source {
                     }
                 }
                 _ => {}
+            }
+        }
+        found
+    }
+
+    /// What the file names of one of the crate's first-level modules.
+    pub fn names_under(&self, module: &str) -> Vec<String> {
+        let path = [Word::Name("crate".to_owned()), PATH, Word::Name(module.to_owned())];
+        let mut found = Vec::new();
+        for (index, words) in self.words.windows(path.len()).enumerate() {
+            if *words == path {
+                self.heads(index + path.len(), &mut found);
             }
         }
         found
@@ -190,7 +202,7 @@ fn after_quote(text: &str) -> &str {
 }
 
 /// Leaves out every item under `#[cfg(test)]`.
-fn without_tests(words: Vec<Word>) -> Vec<Word> {
+fn without_tests(words: &[Word]) -> Vec<Word> {
     let attribute = read("#[cfg(test)]");
     let mut kept = Vec::with_capacity(words.len());
     let mut index = 0;

@@ -2,3 +2,4 @@
 
 pub mod database;
 pub mod postgres;
+pub mod receiver;

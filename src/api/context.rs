@@ -1,0 +1,78 @@
+//! What surrounds every request: its id, the headers of every answer, and the last word on what goes wrong.
+//!
+//! Problems are written here, because their bodies carry the request's id; a panic becomes one, too. What an operator
+//! has to know is logged here once, under the same id. Requests that succeed are not logged.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::IntoResponse as _;
+use futures_util::FutureExt as _;
+use uuid::Uuid;
+
+use super::problem::Problem;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const MAX_REQUEST_ID_BYTES: usize = 128;
+
+/// Runs a request inside its context.
+pub(super) async fn surround(mut request: Request, next: Next) -> Response<Body> {
+    let id = request_id(request.headers().get(REQUEST_ID));
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answer.unwrap_or_else(|_| Problem::internal("a request handler panicked").into_response());
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let id = id.to_str().unwrap_or_default();
+        log(&problem, id, method.as_str(), &path);
+        *response.body_mut() = Body::from(serde_json::to_vec(&problem.body(id)).unwrap_or_default());
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        problem.add_headers(response.headers_mut());
+    }
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The caller's id if it is fit for a header and a log line, else a new one.
+fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
+    let fit = |value: &&HeaderValue| {
+        (1..=MAX_REQUEST_ID_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
+    };
+    given.filter(fit).cloned().unwrap_or_else(|| {
+        HeaderValue::from_str(&Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("unknown"))
+    })
+}
+
+fn log(problem: &Problem, request_id: &str, method: &str, path: &str) {
+    let code = problem.code.as_str();
+    let cause = problem.cause().unwrap_or_default();
+    match problem.code.status() {
+        StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(request_id, method, path, cause, "request failed"),
+        StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(request_id, method, path, code, cause, "request turned away"),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            tracing::warn!(request_id, method, path, code, "request without permission");
+        }
+        _ => tracing::debug!(request_id, method, path, code, "request refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unfit_request_id_is_replaced() {
+        let given = |text: &str| request_id(Some(&HeaderValue::from_bytes(text.as_bytes()).unwrap()));
+        assert_eq!(given("abc-1"), "abc-1");
+        for text in ["", "a b", "é", &"x".repeat(129)] {
+            assert_ne!(given(text), text);
+        }
+        assert_ne!(request_id(None), request_id(None));
+    }
+}

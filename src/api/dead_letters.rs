@@ -1,0 +1,184 @@
+//! Dead letters: list them, and give one another chance or up for good.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::ApiState;
+use super::auth::{Caller, Scope};
+use super::body::OptionalJson;
+use super::cursor::List;
+use super::event_view::{EventView, view_changed};
+use super::openapi::problem_set;
+use super::path::PathId;
+use super::problem::{Answer, Code, Problem};
+use super::query::{FromQuery, NoParameters, Query, QueryReader, check_text};
+use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS};
+use crate::outcome::MAX_REASON_CHARS;
+use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Transition};
+
+problem_set!(ListProblems: Plain);
+problem_set!(ChangeProblems: WithBody, EventNotFound, NotDeadLettered);
+
+/// Characters of an error that may be searched for.
+const MAX_SEARCH_CHARS: usize = 500;
+
+/// Which dead letters.
+pub(super) struct ListQuery {
+    list: List,
+    query: DeadLetterQuery,
+}
+
+impl FromQuery for ListQuery {
+    fn from_query(query: &mut QueryReader) -> Answer<Self> {
+        let mut types = query.types("type")?;
+        types.sort_unstable();
+        types.dedup();
+        let subject = query.text("subject", MAX_SUBJECT_CHARS)?;
+        let error_contains = query.text("error_contains", MAX_SEARCH_CHARS)?;
+        let list = List::new("dead-letters", &[Some(&types.join(" ")), subject.as_deref(), error_contains.as_deref()]);
+        let after = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
+        let after = after.map(|(dead_at, id)| DeadLetterPosition { dead_at, id });
+        let limit = query.limit()?;
+        let query = DeadLetterQuery { types, subject, error_contains, after, limit, with_payload: false };
+        Ok(Self { list, query })
+    }
+}
+
+/// A page of dead letters, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventList)]
+pub(super) struct DeadLettersView {
+    /// At most `limit` events; may be few or none before the end of the list.
+    data: Vec<EventView>,
+    /// Where the list goes on; null only at its end.
+    next_cursor: Option<String>,
+}
+
+/// List dead letters, newest first.
+#[utoipa::path(
+    get, path = "/v1/dead-letters", tag = "dead letters", operation_id = "listDeadLetters",
+    params(
+        ("type" = Option<Vec<String>>, Query, description = "Only these types; may be repeated."),
+        ("subject" = Option<String>, Query, max_length = 255, description = "Only this subject."),
+        ("error_contains" = Option<String>, Query, max_length = 500, description = "Only those whose error contains this text, in this case."),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "Events at most; 50 when it is not given, lowered to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before, with the same filters."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    responses((status = 200, description = "A page of dead letters.", body = DeadLettersView), ListProblems)
+)]
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    Query(ListQuery { list, query }): Query<ListQuery>,
+) -> Answer<Json<DeadLettersView>> {
+    let query = DeadLetterQuery { with_payload: caller.may(Scope::Payload), ..query };
+    let page = state.store().dead_letters(&query).await?;
+    Ok(Json(DeadLettersView {
+        data: page.events.into_iter().map(|event| EventView::new(event, &caller)).collect(),
+        next_cursor: page.next.map(|next| list.cursor(next.dead_at, next.id)),
+    }))
+}
+
+/// How to requeue.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Requeue)]
+pub(super) struct RequeueBody {
+    /// In how many milliseconds it becomes due; at once when it is not given.
+    #[schema(maximum = 316224000000_u64)]
+    delay_ms: Option<u64>,
+    /// A new attempts limit; unchanged when it is not given.
+    #[schema(minimum = 1, maximum = 100)]
+    max_attempts: Option<i32>,
+    /// Why, for the log.
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    note: Option<String>,
+}
+
+/// Give a dead letter another chance: pending, with no attempts spent.
+#[utoipa::path(
+    post, path = "/v1/dead-letters/{id}/requeue", tag = "dead letters", operation_id = "requeueDeadLetter",
+    params(
+        ("id" = Uuid, Path, description = "The event's id."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    request_body(content = Option<RequeueBody>),
+    responses((status = 200, description = "The event, pending.", body = EventView), ChangeProblems)
+)]
+pub(super) async fn requeue(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    PathId(id): PathId,
+    Query(NoParameters): Query<NoParameters>,
+    OptionalJson(body): OptionalJson<RequeueBody>,
+) -> Answer<Json<EventView>> {
+    check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
+    let delay_ms = body.delay_ms.unwrap_or(0);
+    if delay_ms > MAX_DELAY_MS {
+        return Err(Problem::field("/delay_ms", format!("must be a whole number from 0 to {MAX_DELAY_MS}")));
+    }
+    if body.max_attempts.is_some_and(|limit| !(1..=MAX_ATTEMPTS_LIMIT).contains(&limit)) {
+        return Err(Problem::field("/max_attempts", "must be 1 to 100"));
+    }
+    let change = RequeueChange { delay: Duration::from_millis(delay_ms), max_attempts: body.max_attempts };
+    let transition = state.store().requeue(id, &change).await?;
+    changed(&state, &caller, id, transition, "requeued", body.note.as_deref()).await
+}
+
+/// How to discard.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Discard)]
+pub(super) struct DiscardBody {
+    /// Why; becomes the event's `last_error`.
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    note: Option<String>,
+}
+
+/// Give a dead letter up for good: skipped.
+#[utoipa::path(
+    post, path = "/v1/dead-letters/{id}/discard", tag = "dead letters", operation_id = "discardDeadLetter",
+    params(
+        ("id" = Uuid, Path, description = "The event's id."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    request_body(content = Option<DiscardBody>),
+    responses((status = 200, description = "The event, skipped.", body = EventView), ChangeProblems)
+)]
+pub(super) async fn discard(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    PathId(id): PathId,
+    Query(NoParameters): Query<NoParameters>,
+    OptionalJson(body): OptionalJson<DiscardBody>,
+) -> Answer<Json<EventView>> {
+    check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
+    let transition = state.store().discard(id, body.note.as_deref().unwrap_or("discarded")).await?;
+    changed(&state, &caller, id, transition, "discarded", body.note.as_deref()).await
+}
+
+async fn changed(
+    state: &ApiState,
+    caller: &Caller,
+    id: Uuid,
+    transition: Transition,
+    change: &'static str,
+    note: Option<&str>,
+) -> Answer<Json<EventView>> {
+    match transition {
+        Transition::Applied(event) => {
+            tracing::info!(event_id = %id, token = caller.name(), change, note, "dead letter changed");
+            Ok(Json(view_changed(state, *event, caller).await))
+        }
+        Transition::Refused(event) => {
+            Err(Problem::wrong_state(Code::NotDeadLettered, event.status, "the event is no dead letter"))
+        }
+        Transition::Absent => Err(Problem::event_not_found()),
+    }
+}

@@ -1,0 +1,63 @@
+//! Cancel an event that has not been claimed yet.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::auth::Caller;
+use super::body::OptionalJson;
+use super::event_view::{EventView, view_changed};
+use super::openapi::problem_set;
+use super::path::PathId;
+use super::problem::{Answer, Code, Problem};
+use super::query::{NoParameters, Query, check_text};
+use crate::event::Status;
+use crate::outcome::MAX_REASON_CHARS;
+use crate::store::Transition;
+
+problem_set!(CancelProblems: WithBody, EventNotFound, NotCancellable);
+
+/// Why an event is cancelled.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Cancel)]
+pub(super) struct CancelBody {
+    /// Becomes the event's `last_error`; `cancelled` when it is not given.
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    reason: Option<String>,
+}
+
+/// Cancel a pending event. Doing so again changes nothing and answers 200.
+#[utoipa::path(
+    post, path = "/v1/events/{id}/cancel", tag = "events", operation_id = "cancelEvent",
+    params(
+        ("id" = Uuid, Path, description = "The event's id."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    request_body(content = Option<CancelBody>),
+    responses((status = 200, description = "The event, skipped.", body = EventView), CancelProblems)
+)]
+pub(super) async fn cancel(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    PathId(id): PathId,
+    Query(NoParameters): Query<NoParameters>,
+    OptionalJson(body): OptionalJson<CancelBody>,
+) -> Answer<Json<EventView>> {
+    check_text(body.reason.as_deref(), "/reason", MAX_REASON_CHARS)?;
+    let event = match state.store().cancel(id, body.reason.as_deref().unwrap_or("cancelled")).await? {
+        Transition::Applied(event) => {
+            tracing::info!(event_id = %id, token = caller.name(), "event cancelled");
+            event
+        }
+        Transition::Refused(event) if event.status == Status::Skipped => event,
+        Transition::Refused(event) => {
+            let detail = "only a pending event can be cancelled";
+            return Err(Problem::wrong_state(Code::NotCancellable, event.status, detail));
+        }
+        Transition::Absent => return Err(Problem::event_not_found()),
+    };
+    Ok(Json(view_changed(&state, *event, &caller).await))
+}

@@ -1,0 +1,51 @@
+//! Opening the database for a command: bounded in time, and with words that say what to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+
+use super::output::without_causes;
+use crate::config::mask_url;
+use crate::store::{Store, StoreError, StoreOptions, connect};
+
+/// How long a database may take to answer for the first time.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// What to do about a schema that is missing or older than this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// Bring it up to date.
+    Migrate,
+    /// Leave it and fail.
+    Require,
+}
+
+/// Connects, waits for the first answer and sees to the schema.
+pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Result<Arc<dyn Store>> {
+    let place = || format!("database_url {} cannot be used", mask_url(&options.url));
+    let first_answer = async {
+        let store = connect(options).await.map_err(without_causes)?;
+        let ready = store.ready().await;
+        anyhow::Ok((store, ready))
+    };
+    let (store, ready) = tokio::time::timeout(FIRST_ANSWER, first_answer)
+        .await
+        .map_err(|_| anyhow!("no answer within {} s", FIRST_ANSWER.as_secs()))
+        .flatten()
+        .with_context(place)?;
+    match (ready, schema) {
+        (Ok(()), _) => Ok(store),
+        // Not bounded: a migration of a large table takes as long as it takes.
+        (Err(StoreError::SchemaOutdated), Schema::Migrate) => {
+            store.migrate().await.map_err(without_causes).with_context(place)?;
+            tracing::info!("the database schema is up to date");
+            Ok(store)
+        }
+        (Err(error @ StoreError::Unavailable { .. }), _) => {
+            Err(anyhow!("{error}; check that it is running and that host, port and login are right"))
+                .with_context(place)
+        }
+        (Err(error), _) => Err(without_causes(error)).with_context(place),
+    }
+}

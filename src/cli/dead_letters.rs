@@ -1,0 +1,148 @@
+//! `outboxd dead-letters`
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::database::{self, Schema};
+use super::global::Global;
+use super::output;
+use super::process::event_type;
+use crate::api::EventView;
+use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
+use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
+
+/// What is written as the reason of a discard without a note.
+const DISCARDED: &str = "discarded by an operator";
+
+/// List, requeue and discard events that were given up
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example: outboxd dead-letters list --type invoice.created --limit 10")]
+pub(super) enum Command {
+    List(ListArguments),
+    Requeue(RequeueArguments),
+    Discard(DiscardArguments),
+}
+
+/// Print a page of dead letters as JSON, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Example: outboxd dead-letters list --type invoice.created --error-contains timeout")]
+pub(super) struct ListArguments {
+    /// Only events of this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    types: Vec<String>,
+    /// Only events of this subject
+    #[arg(long)]
+    subject: Option<String>,
+    /// Only those whose last error contains this text
+    #[arg(long, value_name = "TEXT")]
+    error_contains: Option<String>,
+    /// Dead letters at most, 1 to 200
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
+    limit: u32,
+    /// Where to go on: the next cursor of the page before
+    #[arg(long, value_parser = cursor)]
+    cursor: Option<DeadLetterPosition>,
+}
+
+/// Make a dead letter pending again, with no attempts spent, and print it as JSON
+#[derive(Debug, Args)]
+#[command(after_help = "Example: outboxd dead-letters requeue 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --delay-ms 60000")]
+pub(super) struct RequeueArguments {
+    /// The event's id
+    id: Uuid,
+    /// Becomes due so many milliseconds from now
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
+    delay_ms: u64,
+    /// A new attempts limit, 1 to 100
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..=i64::from(MAX_ATTEMPTS_LIMIT)))]
+    max_attempts: Option<i32>,
+    /// Why; written to the log
+    #[arg(long)]
+    note: Option<String>,
+}
+
+/// Turn a dead letter into a skipped event, for good, and print it as JSON
+#[derive(Debug, Args)]
+#[command(after_help = "Example: outboxd dead-letters discard 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --note 'test data'")]
+pub(super) struct DiscardArguments {
+    /// The event's id
+    id: Uuid,
+    /// Why; kept as the event's last error
+    #[arg(long)]
+    note: Option<String>,
+}
+
+/// A page of dead letters.
+#[derive(Serialize)]
+struct Page {
+    data: Vec<EventView>,
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()> {
+    let config = global.begin(None)?;
+    let store = database::open(&config.store(), Schema::Require).await?;
+    let result = match command {
+        Command::List(arguments) => list(store.as_ref(), arguments).await,
+        Command::Requeue(arguments) => requeue(store.as_ref(), arguments).await,
+        Command::Discard(arguments) => discard(store.as_ref(), arguments).await,
+    };
+    store.close().await;
+    result
+}
+
+async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()> {
+    let query = DeadLetterQuery {
+        types: arguments.types,
+        subject: arguments.subject,
+        error_contains: arguments.error_contains,
+        after: arguments.cursor,
+        limit: arguments.limit,
+        with_payload: true,
+    };
+    let page =
+        store.dead_letters(&query).await.map_err(output::without_causes).context("dead letters cannot be read")?;
+    let data = page.events.into_iter().map(EventView::whole).collect();
+    let next_cursor = page.next.map(|place| format!("{},{}", place.dead_at, place.id));
+    output::json(&Page { data, next_cursor })
+}
+
+async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Result<()> {
+    let change =
+        RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
+    let transition = store.requeue(arguments.id, &change).await;
+    if matches!(transition, Ok(Transition::Applied(_))) {
+        tracing::info!(event_id = %arguments.id, note = arguments.note.as_deref(), "a dead letter was requeued");
+    }
+    applied(store, arguments.id, transition).await
+}
+
+async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Result<()> {
+    let reason = arguments.note.as_deref().unwrap_or(DISCARDED);
+    applied(store, arguments.id, store.discard(arguments.id, reason).await).await
+}
+
+/// Prints the event that was changed with its payload, or says why it was not.
+async fn applied(store: &dyn Store, id: Uuid, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
+    match transition.map_err(output::without_causes).context("the event was not changed")? {
+        Transition::Applied(mut event) => {
+            // The change is done: failing to read the payload only leaves it out.
+            event.payload = store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
+            output::json(&EventView::whole(*event))
+        }
+        Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
+        Transition::Absent => Err(anyhow!("there is no event {id}")),
+    }
+}
+
+/// `dead_at,id` of the last dead letter that was looked at.
+fn cursor(text: &str) -> Result<DeadLetterPosition, String> {
+    let place = text
+        .split_once(',')
+        .and_then(|(dead_at, id)| Some(DeadLetterPosition { dead_at: dead_at.parse().ok()?, id: id.parse().ok()? }));
+    place.ok_or_else(|| "valid is the next_cursor of the page before".to_owned())
+}

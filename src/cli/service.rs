@@ -1,0 +1,127 @@
+//! The resident service: started in order, stopped in order. `serve` and `dev` differ only in what they hand over.
+//!
+//! Start: database and schema, then the address, then everything that works. Stop: readiness turns red and no new work
+//! begins; running handlers finish or are cut off after the grace time; then server, timers and database are closed.
+//! Once started, a database that goes away does not end the service.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::database::{self, Schema};
+use super::receiver::Receiver;
+use super::signals::{self, Signals};
+use crate::config::ServiceSettings;
+use crate::processor::Processor;
+use crate::store::Store;
+use crate::{api, housekeeping, poller};
+
+/// How long the parts may take to end when the handlers have.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// What `dev` has beside the service itself.
+#[derive(Default)]
+pub(super) struct Extras {
+    /// The built-in receiver.
+    pub(super) receiver: Option<Receiver>,
+    /// Called once, with the address, when the service is ready.
+    pub(super) announce: Option<Box<dyn FnOnce(SocketAddr) -> anyhow::Result<()> + Send>>,
+}
+
+/// Runs the service until a signal ends it.
+pub(super) async fn run(settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let grace = settings.shutdown_grace;
+    let service = tokio::select! {
+        service = Service::start(settings, schema, extras) => service?,
+        signal = signals.next() => {
+            tracing::info!(signal, "stopped before the service was ready");
+            return Ok(());
+        }
+    };
+    service.until_stopped(&mut signals, grace).await
+}
+
+/// Everything that is running, with the owner of every task.
+struct Service {
+    store: Arc<dyn Store>,
+    processor: Processor,
+    stop: CancellationToken,
+    tasks: JoinSet<anyhow::Result<()>>,
+}
+
+impl Service {
+    async fn start(settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<Self> {
+        let store = database::open(&settings.store, schema).await?;
+        let processor = Processor::new(Arc::clone(&store), settings.registry, settings.processor)?;
+        let listener = bind(settings.listen).await?;
+        let address = listener.local_addr()?;
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let router = api::router(settings.api, processor.clone());
+        let server = api::serve(listener, router, stop.clone());
+        tasks.spawn(async { server.await.context("the HTTP server failed") });
+        if let Some(receiver) = extras.receiver {
+            let receiver = receiver.serve(stop.clone());
+            tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
+        }
+        let cleaning = housekeeping::run(Arc::clone(&store), settings.retention, stop.clone());
+        tasks.spawn(async { Ok(cleaning.await) });
+        if let Some(interval) = settings.poll_interval {
+            let polling = poller::run(processor.clone(), interval, stop.clone());
+            tasks.spawn(async { Ok(polling.await) });
+        }
+        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "ready");
+        extras.announce.map_or(Ok(()), |announce| announce(address))?;
+        Ok(Self { store, processor, stop, tasks })
+    }
+
+    /// Waits for a signal, or for a part that should not end, and stops everything.
+    async fn until_stopped(mut self, signals: &mut Signals, grace: Duration) -> anyhow::Result<()> {
+        let result = tokio::select! {
+            signal = signals.next() => {
+                tracing::info!(signal, grace = ?grace, "stopping: no new work, running handlers finish");
+                Ok(())
+            }
+            ended = self.tasks.join_next() => Err(early_end(ended)),
+        };
+        tokio::select! {
+            () = self.stop(grace) => {}
+            signal = signals.next() => signals::exit_now(signal),
+        }
+        tracing::info!("stopped");
+        result
+    }
+
+    async fn stop(&mut self, grace: Duration) {
+        self.processor.begin_shutdown();
+        self.processor.shut_down(grace).await;
+        self.stop.cancel();
+        let last_answers = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_ANSWERS, last_answers).await.is_err() {
+            tracing::warn!("some connections did not end in time and are cut off");
+            self.tasks.shutdown().await;
+        }
+        self.store.close().await;
+    }
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("server.listen: cannot listen on {address}; choose another address with --listen, such as 127.0.0.1:0 for any free port")
+    })
+}
+
+/// Why a part ended that should have gone on.
+fn early_end(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
+    match ended {
+        Some(Ok(Err(error))) => error,
+        Some(Err(error)) => anyhow!("a part of the service panicked: {error}"),
+        Some(Ok(Ok(()))) | None => anyhow!("a part of the service ended by itself"),
+    }
+}

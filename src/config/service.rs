@@ -1,0 +1,154 @@
+//! What each command needs of the settings, in the words of the modules that it is for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::problem::{ConfigError, Problems};
+use super::tokens::{KnownToken, known_tokens};
+use super::{Config, check, routes};
+use crate::api::{ApiSettings, Scopes, Token};
+use crate::handler::Registry;
+use crate::housekeeping::Retention;
+use crate::processor::{LeasePolicy, ProcessorSettings};
+use crate::store::StoreOptions;
+use crate::telemetry::LogSettings;
+
+/// Everything that a resident service needs. Has no `Debug`: it holds the secrets in clear.
+pub struct ServiceSettings {
+    /// The database.
+    pub store: StoreOptions,
+    /// The workflow.
+    pub processor: ProcessorSettings,
+    /// The routes.
+    pub registry: Registry,
+    /// The HTTP interface.
+    pub api: ApiSettings,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How long running handlers may go on after SIGTERM.
+    pub shutdown_grace: Duration,
+    /// How often the poller runs, if it does.
+    pub poll_interval: Option<Duration>,
+    /// How long finished events are kept.
+    pub retention: Retention,
+}
+
+impl Config {
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> LogSettings {
+        LogSettings { format: self.settings.log.format, level: self.settings.log.level.clone() }
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn store(&self) -> StoreOptions {
+        StoreOptions {
+            max_connections: self.settings.database.max_connections,
+            pooler: self.settings.database.pooler,
+            max_payload_bytes: self.settings.server.max_payload_bytes,
+            ..StoreOptions::new(self.settings.database_url.reveal())
+        }
+    }
+
+    /// The workflow.
+    #[must_use]
+    pub fn processor(&self) -> ProcessorSettings {
+        let run = &self.settings.run;
+        ProcessorSettings {
+            concurrency: run.concurrency,
+            lease: run.lease.map_or(LeasePolicy::Auto, LeasePolicy::Fixed),
+            log_all_attempts: run.attempt_log == super::settings::AttemptLog::All,
+            max_payload_bytes: self.settings.server.max_payload_bytes,
+        }
+    }
+
+    /// The longest run that a caller may ask for.
+    #[must_use]
+    pub fn max_runtime_cap(&self) -> Duration {
+        self.settings.run.max_runtime_cap
+    }
+
+    /// How long running handlers may go on when the program is asked to stop.
+    #[must_use]
+    pub fn shutdown_grace(&self) -> Duration {
+        self.settings.server.shutdown_grace
+    }
+
+    /// The routes.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn registry(&self) -> Result<Registry, ConfigError> {
+        routes::registry(&self.settings.routes, self.processor().lease, &self.environment)
+    }
+
+    /// The whole service.
+    ///
+    /// # Errors
+    /// Everything that is wrong with tokens and routes; an address that others can reach while nobody needs a token,
+    /// unless that was asked for.
+    pub fn service(&self) -> Result<ServiceSettings, ConfigError> {
+        let mut problems = Problems::default();
+        let registry = problems.keep(self.registry());
+        let tokens = problems.keep(self.tokens());
+        let listen = problems.keep(check::listen_address(&self.settings.server.listen));
+        if let (Some(tokens), Some(listen)) = (&tokens, &listen)
+            && tokens.is_empty()
+            && !listen.ip().is_loopback()
+            && !self.insecure_no_auth
+        {
+            problems.add(
+                "server.listen",
+                format!(
+                    "\"{listen}\" can be reached by others while no token is configured: valid are a [[token]], \
+                     CRON_SECRET, a loopback address such as \"127.0.0.1:8080\", or the flag --insecure-no-auth"
+                ),
+            );
+        }
+        problems.finish()?;
+        let (Some(registry), Some(tokens), Some(listen)) = (registry, tokens, listen) else {
+            return Err(ConfigError::one("the settings cannot be used"));
+        };
+        Ok(self.put_together(registry, tokens, listen))
+    }
+
+    fn put_together(&self, registry: Registry, tokens: Vec<Token>, listen: SocketAddr) -> ServiceSettings {
+        let settings = &self.settings;
+        ServiceSettings {
+            store: self.store(),
+            processor: self.processor(),
+            registry,
+            api: ApiSettings {
+                tokens,
+                max_body_bytes: settings.server.max_body_bytes,
+                max_payload_bytes: settings.server.max_payload_bytes,
+                max_runtime_cap: settings.run.max_runtime_cap,
+            },
+            listen,
+            shutdown_grace: settings.server.shutdown_grace,
+            poll_interval: settings.poller.interval,
+            retention: Retention { completed: settings.retention.completed, skipped: settings.retention.skipped },
+        }
+    }
+
+    pub(super) fn known_tokens(&self) -> Result<Vec<KnownToken>, ConfigError> {
+        known_tokens(&self.settings.tokens, &self.environment)
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>, ConfigError> {
+        let mut problems = Problems::default();
+        let mut tokens = Vec::new();
+        for known in self.known_tokens()? {
+            let key = format!("token ({:?})", known.name);
+            let scopes: Result<Scopes, _> = known.scopes.iter().map(|scope| scope.parse()).collect();
+            match scopes.map(|scopes| Token::new(known.name, scopes, known.secret.reveal())) {
+                Ok(Ok(token)) => tokens.push(token),
+                Ok(Err(empty)) => problems.add(&key, empty),
+                Err(unknown) => problems.add(&format!("{key}.scopes"), unknown),
+            }
+        }
+        problems.finish()?;
+        Ok(tokens)
+    }
+}

@@ -1,0 +1,173 @@
+//! The request of one attempt: outboxd's own headers, the route's, the event's; and the payload as it was enqueued.
+//!
+//! The event's headers are put down first, the route's replace them where names meet (the operator's word counts more
+//! than data), outboxd's own replace both. `outbox-subject` is percent-encoded wherever a subject has bytes that are not
+//! visible ASCII, a space, or `%`: a receiver gets the subject back by percent-decoding the UTF-8.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use super::{SigningSecret, WebhookError};
+use crate::event::{HeaderProblem, check_event_headers, check_route_header};
+use crate::handler::Delivery;
+
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const EVENT_TYPE: HeaderName = HeaderName::from_static("outbox-event-type");
+const SUBJECT: HeaderName = HeaderName::from_static("outbox-subject");
+const ATTEMPT: HeaderName = HeaderName::from_static("outbox-attempt");
+const CLAIM: HeaderName = HeaderName::from_static("outbox-claim");
+const DEADLINE_MS: HeaderName = HeaderName::from_static("outbox-deadline-ms");
+
+/// Why no request can be made of an event. A plain INSERT can write such a row.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RequestProblem {
+    /// The event carries a header that may not be sent.
+    #[error(transparent)]
+    Header(#[from] HeaderProblem),
+    /// Something that HTTP cannot carry.
+    #[error("header {name:?} cannot be sent")]
+    Unsendable {
+        /// Which one.
+        name: String,
+    },
+    /// The claim did not bring the payload along.
+    #[error("the payload was too large to be read")]
+    NoPayload,
+}
+
+/// Checks the headers of a route.
+pub(super) fn route_headers(headers: &BTreeMap<String, String>) -> Result<HeaderMap, WebhookError> {
+    let mut checked = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        check_route_header(name, value)?;
+        let unsendable = || HeaderProblem { name: name.clone(), reason: "cannot be sent" };
+        let (key, mut value) = parsed(name, value).ok_or_else(unsendable)?;
+        // Kept out of whatever the HTTP client may print.
+        value.set_sensitive(true);
+        if checked.insert(key, value).is_some() {
+            return Err(WebhookError::HeaderTwice { name: name.to_ascii_lowercase() });
+        }
+    }
+    Ok(checked)
+}
+
+/// Makes headers and body of one attempt, stamped and signed for `now`.
+pub(super) fn build(
+    delivery: &Delivery,
+    route_headers: &HeaderMap,
+    secrets: &[SigningSecret],
+    now: SystemTime,
+) -> Result<(HeaderMap, Bytes), RequestProblem> {
+    let event = &delivery.event;
+    let payload = event.payload.as_deref().ok_or(RequestProblem::NoPayload)?;
+    let id = event.lease.event_id.to_string();
+    let timestamp = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+
+    let mut headers = event_headers(&event.headers)?;
+    for (name, value) in route_headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut own = vec![
+        (EVENT_TYPE, percent_encoded(&event.event_type)),
+        (ATTEMPT, event.attempt_number().to_string()),
+        (CLAIM, event.lease.claim_no.to_string()),
+        (DEADLINE_MS, whole_millis(delivery.remaining()).to_string()),
+        (WEBHOOK_TIMESTAMP, timestamp.to_string()),
+    ];
+    if let Some(subject) = &event.subject {
+        own.push((SUBJECT, percent_encoded(subject)));
+    }
+    if !secrets.is_empty() {
+        let signatures: Vec<String> =
+            secrets.iter().map(|secret| secret.sign(&id, timestamp, payload.as_bytes())).collect();
+        own.push((WEBHOOK_SIGNATURE, signatures.join(" ")));
+    }
+    own.push((WEBHOOK_ID, id.clone()));
+    own.push((IDEMPOTENCY_KEY, id));
+    for (name, value) in own {
+        let unsendable = |_| RequestProblem::Unsendable { name: name.to_string() };
+        let value = HeaderValue::try_from(value).map_err(unsendable)?;
+        headers.insert(name, value);
+    }
+    Ok((headers, Bytes::copy_from_slice(payload.as_bytes())))
+}
+
+fn event_headers(headers: &BTreeMap<String, String>) -> Result<HeaderMap, RequestProblem> {
+    // The last door before the wire: a row may have been written without any of our checks.
+    check_event_headers(headers)?;
+    headers
+        .iter()
+        .map(|(name, value)| parsed(name, value).ok_or_else(|| RequestProblem::Unsendable { name: name.clone() }))
+        .collect()
+}
+
+fn parsed(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
+}
+
+/// Rounded up: who has 29,999.9 ms left has 30 s for the purposes of a receiver.
+fn whole_millis(duration: Duration) -> u128 {
+    duration.as_micros().div_ceil(1_000)
+}
+
+fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing into a String cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::ClaimedEvent;
+
+    fn built(event: ClaimedEvent, route: &[(&str, &str)]) -> Result<HeaderMap, RequestProblem> {
+        let delivery = Delivery::start(event, Duration::from_secs(30));
+        let route = route.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let now = UNIX_EPOCH + Duration::from_millis(1_700_000_000_999);
+        build(&delivery, &route_headers(&route).unwrap(), &[], now).map(|(headers, _)| headers)
+    }
+
+    fn with_header(name: &str, value: &str) -> ClaimedEvent {
+        ClaimedEvent { headers: BTreeMap::from([(name.to_owned(), value.to_owned())]), ..ClaimedEvent::example() }
+    }
+
+    #[test]
+    fn the_routes_header_replaces_the_events() {
+        let headers = built(with_header("X-Tenant", "event"), &[("x-tenant", "route")]).unwrap();
+        assert_eq!(headers.get_all("x-tenant").iter().collect::<Vec<_>>(), ["route"]);
+        assert_eq!(headers["webhook-timestamp"], "1700000000");
+        assert!(!headers.contains_key("webhook-signature") && !headers.contains_key("outbox-subject"));
+    }
+
+    #[test]
+    fn a_row_that_nobody_checked_is_a_problem_and_no_panic() {
+        for (name, value) in [("", "v"), ("a b", "v"), ("x-a", "a\r\nb: c"), ("host", "evil"), ("authorization", "v")] {
+            assert!(matches!(built(with_header(name, value), &[]), Err(RequestProblem::Header(_))), "{name:?}");
+        }
+        let unread = ClaimedEvent { payload: None, ..ClaimedEvent::example() };
+        assert_eq!(built(unread, &[]), Err(RequestProblem::NoPayload));
+    }
+
+    #[test]
+    fn a_subject_of_any_characters_fits_into_a_header() {
+        let subject = |text: &str| ClaimedEvent { subject: Some(text.to_owned()), ..ClaimedEvent::example() };
+        for (text, encoded) in [("order/42", "order/42"), ("50% off", "50%25%20off"), ("Müller\n", "M%C3%BCller%0A")] {
+            assert_eq!(built(subject(text), &[]).unwrap()["outbox-subject"], encoded, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One event by its id: the way of the normal case, right after the application's commit.
+//!
+//! From the claim on everything happens on a task of its own. A caller that goes away, or whose wait runs out, leaves a
+//! delivery that goes on and is settled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use super::attempt::attempt;
+use super::settler::settle;
+use super::{ProcessEventError, Processed, ProcessedOutcome, Shared};
+use crate::event::{Event, Status};
+use crate::handler::{Delivery, Route};
+use crate::outcome::{Change, Outcome};
+use crate::store::StoreError;
+
+/// How long a settlement is tried while the database is away.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Processes one event and waits at most `wait`.
+pub(super) async fn process(shared: &Arc<Shared>, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
+    let until = Instant::now() + wait;
+    let event = shared.store.event(id, false).await?.ok_or(ProcessEventError::NotFound)?;
+    if let Some(answer) = left_alone(shared, &event).await? {
+        return Ok(answer);
+    }
+    let Some(route) = shared.registry.route_for(&event.event_type).cloned() else {
+        return Ok(pending(format!("no route takes events of type {}", event.event_type)));
+    };
+    let slot = match timeout_at(until, Arc::clone(&shared.slots).acquire_owned()).await {
+        Ok(Ok(slot)) => slot,
+        Ok(Err(_)) => return Err(ProcessEventError::ShuttingDown),
+        Err(_) => return Ok(pending("limited: all of this instance's slots are taken".to_owned())),
+    };
+    let work = claim_and_deliver(Arc::clone(shared), id, route, slot);
+    let mut task = shared.tasks.spawn(work);
+    match timeout_at(until, &mut task).await {
+        Err(_) => Ok(Processed { outcome: ProcessedOutcome::Processing, reason: None, still_running: true }),
+        Ok(Ok(result)) => Ok(result?),
+        Ok(Err(error)) => Err(ProcessEventError::Panicked { reason: error.to_string() }),
+    }
+}
+
+/// What to answer when the event is not to be processed now; an expired lease is taken back first.
+async fn left_alone(shared: &Shared, event: &Event) -> Result<Option<Processed>, StoreError> {
+    match event.status {
+        Status::Pending => Ok(None),
+        Status::Completed => Ok(Some(as_it_is(ProcessedOutcome::Completed))),
+        Status::Skipped => Ok(Some(as_it_is(ProcessedOutcome::Skipped))),
+        Status::DeadLetter => Ok(Some(as_it_is(ProcessedOutcome::DeadLetter))),
+        Status::Processing => match shared.store.reap_by_id(event.id).await? {
+            None => Ok(Some(as_it_is(ProcessedOutcome::Processing))),
+            Some(reaped) if reaped.status == Status::DeadLetter => Ok(Some(as_it_is(ProcessedOutcome::DeadLetter))),
+            Some(_) => Ok(None),
+        },
+    }
+}
+
+async fn claim_and_deliver(
+    shared: Arc<Shared>,
+    id: Uuid,
+    route: Arc<Route>,
+    slot: OwnedSemaphorePermit,
+) -> Result<Processed, StoreError> {
+    let lease = shared.settings.lease_for(route.timeout);
+    let Some(event) = shared.store.claim_by_id(id, lease).await? else {
+        return why_not_claimed(&shared, id).await;
+    };
+    let delivery = Arc::new(Delivery::start(event, route.timeout));
+    let cut_off = shared.cut_off.clone();
+    let finished = attempt(delivery, route, shared.settings.max_payload_bytes, slot, cut_off).await;
+    finished.log();
+    let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {
+        let accepted = finished.outcome == Outcome::Accepted;
+        return Ok(as_it_is(if accepted { ProcessedOutcome::Processing } else { ProcessedOutcome::Completed }));
+    };
+    let outcome = match settlement.change {
+        Change::Complete => ProcessedOutcome::Completed,
+        Change::Retry { .. } | Change::Defer { .. } | Change::Release => ProcessedOutcome::Pending,
+        Change::Skip { .. } => ProcessedOutcome::Skipped,
+        Change::DeadLetter { .. } => ProcessedOutcome::DeadLetter,
+    };
+    let settled = settle(shared.store.as_ref(), vec![settlement], PATIENCE).await;
+    match settled.failure {
+        Some(error) => Err(error),
+        None if settled.applied.is_empty() => Ok(as_it_is(ProcessedOutcome::LeaseLost)),
+        None => Ok(as_it_is(outcome)),
+    }
+}
+
+/// The event was pending a moment ago and could not be claimed: not due yet, or in other hands.
+async fn why_not_claimed(shared: &Shared, id: Uuid) -> Result<Processed, StoreError> {
+    let Some(event) = shared.store.event(id, false).await? else {
+        return Ok(as_it_is(ProcessedOutcome::Completed));
+    };
+    match event.status {
+        Status::Pending if shared.store.is_due(id).await? => Ok(as_it_is(ProcessedOutcome::Processing)),
+        Status::Pending => Ok(pending(format!("not due before {}", event.available_at))),
+        Status::Processing => Ok(as_it_is(ProcessedOutcome::Processing)),
+        Status::Completed => Ok(as_it_is(ProcessedOutcome::Completed)),
+        Status::Skipped => Ok(as_it_is(ProcessedOutcome::Skipped)),
+        Status::DeadLetter => Ok(as_it_is(ProcessedOutcome::DeadLetter)),
+    }
+}
+
+fn as_it_is(outcome: ProcessedOutcome) -> Processed {
+    Processed { outcome, reason: None, still_running: false }
+}
+
+fn pending(reason: String) -> Processed {
+    Processed { outcome: ProcessedOutcome::Pending, reason: Some(reason), still_running: false }
+}

@@ -1,0 +1,175 @@
+//! What an instance remembers of the lanes, across runs: how far it has come in each, and which held something.
+//!
+//! All of it is hints. A position that is too far ahead is put right by the next sweep, which looks from the front.
+//! Positions are what keeps the rate when a long transaction elsewhere holds back vacuum: a claim begins behind the
+//! dead entries of what was delivered before, not in front of them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::store::{LaneFront, Position};
+use crate::timestamp::Timestamp;
+
+/// How often a run looks at the front of the lanes while it goes on.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// Sweeps that take no longer than this are never put off.
+const CHEAP_SWEEP: Duration = Duration::from_millis(5);
+/// Sweeps may take at most this share of the time: one in so many.
+const SWEEP_SHARE: u32 = 20;
+
+/// One lane as it was last seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lane {
+    /// Where the next claim begins.
+    pub(super) position: Option<Position>,
+    /// Whether it held something to claim when it was last looked at.
+    pub(super) claimable: bool,
+    /// When its next event becomes due.
+    pub(super) next_due_at: Option<Timestamp>,
+    /// When its expired leases were last looked for.
+    reaped_at: Option<Instant>,
+}
+
+/// All lanes with live events.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    by_type: BTreeMap<String, Lane>,
+    swept: Option<Swept>,
+    /// Where the next survey goes on; `None` begins at the front.
+    pub(super) survey_after: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Swept {
+    at: Instant,
+    took: Duration,
+}
+
+impl Lanes {
+    /// Whether a sweep may run again, so that all of them together take at most a twentieth of the time.
+    pub(super) fn may_sweep(&self) -> bool {
+        self.swept.is_none_or(|swept| {
+            swept.took <= CHEAP_SWEEP || swept.at.elapsed() >= swept.took.saturating_mul(SWEEP_SHARE)
+        })
+    }
+
+    /// When a run that goes on should sweep again.
+    pub(super) fn next_sweep(&self) -> Instant {
+        self.swept.map_or_else(Instant::now, |swept| swept.at + SWEEP_EVERY.max(swept.took.saturating_mul(SWEEP_SHARE)))
+    }
+
+    /// Notes that a sweep has just ended.
+    pub(super) fn note_sweep(&mut self, took: Duration) {
+        self.swept = Some(Swept { at: Instant::now(), took });
+    }
+
+    /// Replaces what was known of the types behind `after` up to the last one surveyed, or of all of them when the
+    /// survey came to the end.
+    pub(super) fn note_survey(&mut self, after: Option<&str>, fronts: &[LaneFront], to_the_end: bool) {
+        let last = fronts.last().map(|front| front.event_type.as_str());
+        self.by_type.retain(|event_type, _| {
+            let before = after.is_some_and(|after| event_type.as_str() <= after);
+            let beyond = !to_the_end && last.is_none_or(|last| event_type.as_str() > last);
+            before || beyond || fronts.binary_search_by(|front| front.event_type.as_str().cmp(event_type)).is_ok()
+        });
+        for front in fronts {
+            let lane = self.by_type.entry(front.event_type.clone()).or_default();
+            lane.claimable = front.claimable.is_some();
+            lane.position = front.claimable.or(lane.position);
+            lane.next_due_at = front.next_due_at;
+        }
+    }
+
+    /// Whether it is time to look for expired leases in this lane again; if so, notes that it is done now.
+    pub(super) fn begin_reap(&mut self, event_type: &str, every: Duration) -> bool {
+        let lane = self.by_type.entry(event_type.to_owned()).or_default();
+        let due = lane.reaped_at.is_none_or(|at| at.elapsed() >= every);
+        if due {
+            lane.reaped_at = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Notes that a reap gave events back to this lane.
+    pub(super) fn note_given_back(&mut self, event_type: &str) {
+        self.by_type.entry(event_type.to_owned()).or_default().claimable = true;
+    }
+
+    /// Notes how far a claim has come; one that brought less than it could take has found the lane's end.
+    pub(super) fn note_claim(&mut self, event_type: &str, last: Option<Position>, was_short: bool) {
+        if let Some(lane) = self.by_type.get_mut(event_type) {
+            lane.position = lane.position.max(last);
+            lane.claimable = !was_short;
+        }
+    }
+
+    /// Forgets that lanes were found empty, for a run that may not sweep: what came since lies behind the positions.
+    pub(super) fn assume_claimable(&mut self) {
+        self.by_type.values_mut().for_each(|lane| lane.claimable = true);
+    }
+
+    /// The lanes in the order of their types.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Lane)> {
+        self.by_type.iter().map(|(event_type, lane)| (event_type.as_str(), lane))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn at(micros: i64) -> Position {
+        Position { available_at: Timestamp::from_micros(micros), id: Uuid::nil() }
+    }
+
+    fn front(event_type: &str, claimable: Option<Position>) -> LaneFront {
+        LaneFront { event_type: event_type.to_owned(), claimed_at_front: false, claimable, next_due_at: None }
+    }
+
+    fn types(lanes: &Lanes) -> Vec<&str> {
+        lanes.iter().map(|(event_type, _)| event_type).collect()
+    }
+
+    #[test]
+    fn a_claim_moves_the_position_on_and_a_survey_puts_it_back() {
+        let mut lanes = Lanes::default();
+        lanes.note_survey(None, &[front("a", Some(at(5)))], true);
+        lanes.note_claim("a", Some(at(9)), false);
+        lanes.note_claim("a", Some(at(7)), false);
+        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(9))));
+        lanes.note_survey(None, &[front("a", Some(at(6)))], true);
+        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(6))));
+    }
+
+    #[test]
+    fn a_lane_that_came_back_short_is_drained_until_the_next_survey() {
+        let mut lanes = Lanes::default();
+        lanes.note_survey(None, &[front("a", Some(at(5)))], true);
+        lanes.note_claim("a", None, true);
+        assert!(lanes.iter().all(|(_, lane)| !lane.claimable));
+        lanes.note_survey(None, &[front("a", Some(at(8)))], true);
+        assert!(lanes.iter().all(|(_, lane)| lane.claimable));
+    }
+
+    #[test]
+    fn a_survey_forgets_only_lanes_in_the_range_it_looked_at() {
+        let mut lanes = Lanes::default();
+        lanes.note_survey(None, &[front("a", None), front("b", None), front("c", None), front("d", None)], true);
+        lanes.note_survey(Some("a"), &[front("c", None)], false);
+        assert_eq!(types(&lanes), ["a", "c", "d"]);
+        lanes.note_survey(Some("c"), &[], true);
+        assert_eq!(types(&lanes), ["a", "c"]);
+    }
+
+    #[test]
+    fn slow_sweeps_are_spaced_and_cheap_ones_are_not() {
+        let mut lanes = Lanes::default();
+        assert!(lanes.may_sweep());
+        lanes.note_sweep(Duration::from_secs(10));
+        assert!(!lanes.may_sweep());
+        lanes.note_sweep(Duration::from_millis(1));
+        assert!(lanes.may_sweep());
+    }
+}

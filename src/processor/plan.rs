@@ -1,0 +1,176 @@
+//! What to claim next: which lanes are eligible, and how the free slots are shared among them.
+//!
+//! Eligibility is judged before anything is counted, so that what cannot run now costs the others nothing: a type that
+//! the caller did not ask for, one without a route, one whose handler does not fit the remaining time. The free slots
+//! go round among the eligible lanes, and no lane may hold all slots of an instance: a sixteenth is left for others.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::lanes::Lanes;
+use super::{ProcessorSettings, RunRequest};
+use crate::budget::Countdown;
+use crate::handler::{Registry, Route};
+use crate::store::LaneClaim;
+
+/// Lanes that one claim asks at most; with more, the next claim asks the others.
+const MAX_LANES: usize = 256;
+/// The share of the slots that one lane leaves to the others: one in so many.
+const RESERVED_SHARE: usize = 16;
+
+/// How the lanes with something to claim stand to a run.
+#[derive(Default)]
+pub(super) struct Eligibility {
+    /// May be claimed from now.
+    pub(super) eligible: Vec<EligibleLane>,
+    /// Would have fitted when the run began, but no longer do.
+    pub(super) too_late: BTreeSet<String>,
+    /// Do not fit the budget at all.
+    pub(super) unfit: BTreeSet<String>,
+}
+
+/// A lane that may be claimed from.
+pub(super) struct EligibleLane {
+    pub(super) claim: LaneClaim,
+}
+
+/// Whether the run's caller asked for this type.
+pub(super) fn is_wanted(request: &RunRequest, event_type: &str) -> bool {
+    request.types.is_empty() || request.types.iter().any(|wanted| wanted == event_type)
+}
+
+/// Judges every lane that holds something.
+pub(super) fn eligibility(
+    lanes: &Lanes,
+    registry: &Registry,
+    request: &RunRequest,
+    countdown: &Countdown,
+    settings: &ProcessorSettings,
+) -> Eligibility {
+    let mut result = Eligibility::default();
+    for (event_type, lane) in lanes.iter().filter(|(event_type, lane)| lane.claimable && is_wanted(request, event_type))
+    {
+        let Some(route) = registry.route_for(event_type) else { continue };
+        if countdown.fits(route.timeout) {
+            let lease = settings.lease_for(route.timeout);
+            let claim = LaneClaim { event_type: event_type.to_owned(), limit: 0, from: lane.position, lease };
+            result.eligible.push(EligibleLane { claim });
+        } else if countdown.fitted_at_start(route.timeout) {
+            result.too_late.insert(event_type.to_owned());
+        } else {
+            result.unfit.insert(event_type.to_owned());
+        }
+    }
+    result
+}
+
+/// Every lane that the run could have claimed from at its start, whether it holds something or not, for a peek.
+pub(super) fn all_fitting(
+    lanes: &Lanes,
+    registry: &Registry,
+    request: &RunRequest,
+    countdown: &Countdown,
+) -> Vec<LaneClaim> {
+    let fits = |route: &&Arc<Route>| countdown.fitted_at_start(route.timeout);
+    lanes
+        .iter()
+        .filter(|(event_type, _)| is_wanted(request, event_type))
+        .filter(|(event_type, _)| registry.route_for(event_type).as_ref().is_some_and(fits))
+        .map(|(event_type, lane)| LaneClaim {
+            event_type: event_type.to_owned(),
+            limit: 1,
+            from: lane.position,
+            lease: std::time::Duration::ZERO,
+        })
+        .collect()
+}
+
+/// Shares `free` slots among the lanes, beginning with another lane each `turn`. `in_flight` counts what the run
+/// already has of each type, of at most `concurrency` slots.
+pub(super) fn share(
+    lanes: Vec<EligibleLane>,
+    free: usize,
+    turn: usize,
+    in_flight: &HashMap<String, usize>,
+    concurrency: usize,
+) -> Vec<LaneClaim> {
+    let most = concurrency - concurrency / RESERVED_SHARE;
+    let room = |lane: &EligibleLane| most.saturating_sub(in_flight.get(&lane.claim.event_type).copied().unwrap_or(0));
+    let mut lanes: Vec<(usize, LaneClaim)> =
+        lanes.into_iter().map(|lane| (room(&lane), lane.claim)).filter(|(room, _)| *room > 0).collect();
+    if lanes.is_empty() {
+        return Vec::new();
+    }
+    let first = turn % lanes.len();
+    lanes.rotate_left(first);
+    lanes.truncate(free.min(MAX_LANES));
+    // Smallest room first, so that what a full lane cannot take is shared among the others.
+    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    order.sort_by_key(|index| lanes[*index].0);
+    let (mut left, mut waiting) = (free, lanes.len());
+    for index in order {
+        let (room, claim) = &mut lanes[index];
+        let allowance = left.div_ceil(waiting).min(*room);
+        claim.limit = u32::try_from(allowance).unwrap_or(u32::MAX);
+        left -= allowance;
+        waiting -= 1;
+    }
+    lanes.into_iter().map(|(_, claim)| claim).filter(|claim| claim.limit > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn eligible(names: &[&str]) -> Vec<EligibleLane> {
+        let claim = |name: &&str| LaneClaim {
+            event_type: (*name).to_owned(),
+            limit: 0,
+            from: None,
+            lease: Duration::from_secs(60),
+        };
+        names.iter().map(|name| EligibleLane { claim: claim(name) }).collect()
+    }
+
+    fn shares(claims: &[LaneClaim]) -> Vec<(&str, u32)> {
+        claims.iter().map(|claim| (claim.event_type.as_str(), claim.limit)).collect()
+    }
+
+    #[test]
+    fn free_slots_go_round() {
+        let claims = share(eligible(&["a", "b", "c"]), 8, 1, &HashMap::new(), 64);
+        assert_eq!(shares(&claims), [("b", 3), ("c", 3), ("a", 2)]);
+    }
+
+    #[test]
+    fn with_fewer_slots_than_lanes_another_lane_begins_each_turn() {
+        let first = |turn| share(eligible(&["a", "b", "c"]), 1, turn, &HashMap::new(), 64).remove(0).event_type;
+        assert_eq!([first(0), first(1), first(2), first(3)], ["a", "b", "c", "a"]);
+    }
+
+    #[test]
+    fn one_lane_leaves_a_sixteenth_of_the_slots() {
+        let in_flight = HashMap::from([("a".to_owned(), 58)]);
+        assert_eq!(shares(&share(eligible(&["a"]), 6, 0, &in_flight, 64)), [("a", 2)]);
+        assert_eq!(shares(&share(eligible(&["a", "b"]), 6, 0, &in_flight, 64)), [("a", 2), ("b", 4)]);
+        assert_eq!(shares(&share(eligible(&["a"]), 4, 0, &HashMap::new(), 4)), [("a", 4)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_is_claimed_than_is_free(
+            count in 0_usize..600, free in 0_usize..2_000, turn in 0_usize..5_000, concurrency in 1_usize..2_000,
+        ) {
+            let names: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let claims = share(eligible(&names), free, turn, &HashMap::new(), concurrency);
+            let sum: usize = claims.iter().map(|claim| claim.limit as usize).sum();
+            prop_assert!(sum <= free);
+            prop_assert!(sum > 0 || count == 0 || free == 0);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a run begins as soon as it can: a claim for the free slots, a settlement of what has ended, a sweep.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Claimed, Run};
+use crate::processor::plan::{Eligibility, eligibility, share};
+use crate::processor::settler::{MAX_BATCH, settle};
+use crate::processor::sweep::{REAP_EVERY, sweep};
+use crate::store::{Claim, LaneClaim, SubjectClaim};
+
+/// How long a settlement is tried while the database is away, if the budget leaves so much.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(20);
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+
+impl Run {
+    /// Claims for the slots that are free, from the lanes that are eligible now.
+    pub(super) fn begin_claim(&mut self) {
+        self.wants_slot = false;
+        if self.claiming.is_some() || !self.may_claim() {
+            self.slot = None;
+            return;
+        }
+        let eligible = self.eligibility().eligible;
+        if eligible.is_empty() {
+            self.slot = None;
+            return;
+        }
+        let Some(slots) = self.free_slots() else {
+            self.wants_slot = true;
+            return;
+        };
+        let concurrency = self.shared.settings.concurrency;
+        let lanes = share(eligible, slots.num_permits(), self.turn, &self.in_flight, concurrency);
+        self.turn = self.turn.wrapping_add(1);
+        if !lanes.is_empty() {
+            self.claim(lanes, slots);
+        }
+    }
+
+    fn may_claim(&self) -> bool {
+        !self.stopping
+            && self.failure.is_none()
+            && !self.subject_drained
+            && self.report.claimed < u64::from(self.request.budget.batch_size)
+            // What has ended is settled before more is begun: memory stays bounded.
+            && self.finished.len() < self.shared.settings.concurrency.max(MAX_BATCH)
+    }
+
+    /// How the lanes stand to this run now.
+    pub(super) fn eligibility(&self) -> Eligibility {
+        let shared = &self.shared;
+        eligibility(&shared.lanes(), &shared.registry, &self.request, &self.countdown, &shared.settings)
+    }
+
+    /// As many free slots as the batch still allows; `None` when there is none.
+    fn free_slots(&mut self) -> Option<OwnedSemaphorePermit> {
+        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(self.shared.settings.concurrency);
+        let mut held = self.slot.take();
+        let more = wanted.saturating_sub(held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
+        let more = more.min(self.shared.slots.available_permits());
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        if let Ok(permits) = Arc::clone(&self.shared.slots).try_acquire_many_owned(more) {
+            match &mut held {
+                Some(held) => held.merge(permits),
+                None => held = Some(permits),
+            }
+        }
+        held.filter(|permits| permits.num_permits() > 0)
+    }
+
+    fn claim(&mut self, lanes: Vec<LaneClaim>, mut slots: OwnedSemaphorePermit) {
+        let total = lanes.iter().map(|lane| lane.limit as usize).sum();
+        if slots.num_permits() > total {
+            drop(slots.split(slots.num_permits() - total));
+        }
+        let limit = u32::try_from(total).unwrap_or(u32::MAX);
+        let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit });
+        let claim = Claim { lanes, subject };
+        let store = Arc::clone(&self.shared.store);
+        self.claiming = Some(Box::pin(async move {
+            let result = store.claim(&claim).await;
+            Claimed { lanes: claim.lanes, slots, result }
+        }));
+    }
+
+    /// Settles everything that has ended while the last settlement was under way.
+    pub(super) fn begin_settle(&mut self) {
+        if self.settling.is_some() || self.finished.is_empty() {
+            return;
+        }
+        let count = self.finished.len().min(MAX_BATCH);
+        let batch: Vec<_> = self.finished.drain(..count).collect();
+        let patience = self.countdown.remaining().clamp(LEAST_PATIENCE, LONGEST_PATIENCE);
+        let store = Arc::clone(&self.shared.store);
+        self.settling = Some(Box::pin(async move { settle(store.as_ref(), batch, patience).await }));
+    }
+
+    /// Sweeps when a claim found the end of a lane, and about every second.
+    pub(super) fn begin_sweep(&mut self) {
+        if self.sweeping.is_some() || !self.may_claim() {
+            return;
+        }
+        let due = {
+            let lanes = self.shared.lanes();
+            lanes.may_sweep() && (self.wants_sweep || Instant::now() >= lanes.next_sweep())
+        };
+        if due {
+            self.wants_sweep = false;
+            self.sweeping = Some(Box::pin(sweep(Arc::clone(&self.shared), REAP_EVERY)));
+        }
+    }
+}

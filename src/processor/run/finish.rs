@@ -1,0 +1,98 @@
+//! The end of a run: why it stopped, what is left, and the one line and one record that say so.
+
+use super::Run;
+use crate::processor::RunError;
+use crate::processor::plan::{all_fitting, is_wanted};
+use crate::run::{RunReport, RunState, StopReason};
+use crate::store::{Claim, Peek, StoreError, SubjectClaim};
+
+/// Types that a report names of each kind.
+const MAX_TYPES: usize = 100;
+
+impl Run {
+    /// Completes the report, keeps it and logs it.
+    pub(super) async fn finish(mut self) -> Result<RunReport, RunError> {
+        let left = self.eligibility();
+        let reason = self.stop_reason(!left.too_late.is_empty());
+        let unfit = left.unfit.into_iter().chain(left.too_late);
+        self.report.unfit_types = unfit.take(MAX_TYPES).collect();
+        self.report.unrouted_types = self.unrouted_types();
+        if self.failure.is_none() {
+            match self.peek().await {
+                Ok(peek) => {
+                    self.report.more = peek.claimable && reason != StopReason::Drained;
+                    self.report.next_due_at = peek.next_due_at;
+                }
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        self.report.state = RunState::Finished;
+        self.report.stop_reason = Some(if self.failure.is_some() { StopReason::Error } else { reason });
+        self.report.duration_ms = u64::try_from(self.countdown.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.log();
+        // A run that could not be recorded has still done its work.
+        if let Err(error) = self.save().await {
+            tracing::warn!(%error, run_id = %self.report.run_id, "the run could not be recorded");
+        }
+        match self.failure {
+            None => Ok(self.report),
+            Some(source) => {
+                let partial = (self.report.claimed > 0).then(|| Box::new(self.report));
+                Err(RunError::Store { source, partial })
+            }
+        }
+    }
+
+    fn unrouted_types(&self) -> Vec<String> {
+        let registry = &self.shared.registry;
+        let unrouted = self.types.iter().filter(|event_type| registry.route_for(event_type).is_none());
+        unrouted.filter(|event_type| is_wanted(&self.request, event_type)).take(MAX_TYPES).cloned().collect()
+    }
+
+    /// What the same call would find now. A run that has changed nothing knows it from its sweep.
+    async fn peek(&mut self) -> Result<Peek, StoreError> {
+        let shared = &self.shared;
+        if self.report.is_idle() && self.request.subject.is_none() {
+            let lanes = shared.lanes();
+            let wanted = lanes.iter().filter(|(event_type, _)| {
+                is_wanted(&self.request, event_type) && shared.registry.route_for(event_type).is_some()
+            });
+            return Ok(Peek { claimable: false, next_due_at: wanted.filter_map(|(_, lane)| lane.next_due_at).min() });
+        }
+        let lanes = all_fitting(&shared.lanes(), &shared.registry, &self.request, &self.countdown);
+        if lanes.is_empty() {
+            return Ok(Peek::default());
+        }
+        let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit: 1 });
+        shared.store.peek(&Claim { lanes, subject }).await
+    }
+
+    fn log(&self) {
+        let report = &self.report;
+        let (idle, error) = (report.is_idle(), self.failure.as_ref().map(ToString::to_string));
+        let reason = report.stop_reason.map_or("", StopReason::as_str);
+        if idle && error.is_none() {
+            tracing::debug!(run_id = %report.run_id, stop_reason = reason, "a run found nothing to do");
+            return;
+        }
+        tracing::info!(
+            run_id = %report.run_id,
+            trigger = self.request.trigger.as_str(),
+            stop_reason = reason,
+            more = report.more,
+            claimed = report.claimed,
+            completed = report.completed,
+            retried = report.retried,
+            deferred = report.deferred,
+            skipped = report.skipped,
+            dead_lettered = report.dead_lettered,
+            accepted = report.accepted,
+            lease_lost = report.lease_lost,
+            released = report.released,
+            reaped = report.reaped,
+            duration_ms = report.duration_ms,
+            error,
+            "a run has ended"
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! One run, read downwards: sweep; then claim, start, settle and sweep again, each as soon as it can; then report.
+//!
+//! At most one claim, one settlement and one sweep are under way at a time, beside the handlers. What finishes while a
+//! settlement is under way goes into the next one. The loop ends when nothing is under way and nothing can begin.
+
+mod begin;
+mod finish;
+mod note;
+
+use std::collections::HashMap;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::attempt::Finished;
+use super::settler::Settled;
+use super::sweep::{Swept, sweep};
+use super::{RunError, RunRequest, Shared};
+use crate::budget::Countdown;
+use crate::handler::{Delivery, Route};
+use crate::lease::ClaimedEvent;
+use crate::outcome::Settlement;
+use crate::run::{RunReport, StopReason};
+use crate::store::{LaneClaim, StoreError};
+
+/// How often a run looks for handlers that have outstayed their time although it was theirs to notice.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How much later than its deadline a run counts a handler as gone that does not even yield.
+const OVERDUE: Duration = Duration::from_secs(2);
+/// How long after the end of its budget a run counts as lost that has not reported.
+const LOST_MARGIN: Duration = Duration::from_secs(60);
+
+/// A future that is under way, or none.
+type UnderWay<T> = Option<Pin<Box<dyn Future<Output = T> + Send>>>;
+
+/// A claim that has come back.
+struct Claimed {
+    lanes: Vec<LaneClaim>,
+    slots: OwnedSemaphorePermit,
+    result: Result<Vec<ClaimedEvent>, StoreError>,
+}
+
+/// A handler that is running.
+struct Started {
+    delivery: Arc<Delivery>,
+    route: Arc<Route>,
+}
+
+/// What happened next.
+enum Step {
+    Claimed(Claimed),
+    Settled(Settled),
+    Swept(Result<Swept, StoreError>),
+    Ended(Result<(Id, Finished), JoinError>),
+    Slot(Option<OwnedSemaphorePermit>),
+    Watch,
+    Stop,
+}
+
+/// A bounded pass over what is due.
+pub(super) struct Run {
+    shared: Arc<Shared>,
+    request: RunRequest,
+    countdown: Countdown,
+    report: RunReport,
+    /// Types with live events, as the last sweep saw them.
+    types: Vec<String>,
+    announced: bool,
+    claiming: UnderWay<Claimed>,
+    settling: UnderWay<Settled>,
+    sweeping: UnderWay<Result<Swept, StoreError>>,
+    handlers: JoinSet<Finished>,
+    started: HashMap<Id, Started>,
+    in_flight: HashMap<String, usize>,
+    finished: Vec<Settlement>,
+    /// A slot that was waited for.
+    slot: Option<OwnedSemaphorePermit>,
+    wants_slot: bool,
+    wants_sweep: bool,
+    subject_drained: bool,
+    stopping: bool,
+    failure: Option<StoreError>,
+    turn: usize,
+    watched_at: Instant,
+}
+
+impl Run {
+    /// Judges the budget.
+    pub(super) fn new(shared: Arc<Shared>, request: RunRequest) -> Result<Self, RunError> {
+        let countdown = Countdown::start(request.budget);
+        check_budget(&shared, &request, &countdown)?;
+        Ok(Self {
+            shared,
+            request,
+            countdown,
+            report: RunReport::begun(Uuid::now_v7()),
+            types: Vec::new(),
+            announced: false,
+            claiming: None,
+            settling: None,
+            sweeping: None,
+            handlers: JoinSet::new(),
+            started: HashMap::new(),
+            in_flight: HashMap::new(),
+            finished: Vec::new(),
+            slot: None,
+            wants_slot: false,
+            wants_sweep: false,
+            subject_drained: false,
+            stopping: false,
+            failure: None,
+            turn: fastrand::usize(..1_000),
+            watched_at: Instant::now(),
+        })
+    }
+
+    /// Keeps the run in the database from now on, so that anybody can ask for it.
+    pub(super) async fn announce(&mut self) -> Result<RunReport, RunError> {
+        self.save().await.map_err(|source| RunError::Store { source, partial: None })?;
+        self.announced = true;
+        Ok(self.report.clone())
+    }
+
+    async fn save(&mut self) -> Result<(), StoreError> {
+        let lost_after = self.countdown.remaining() + LOST_MARGIN;
+        self.shared.store.save_run(&self.report, self.request.trigger, lost_after).await
+    }
+
+    /// Does the run. It is to be driven to its end on a task of its own.
+    pub(super) async fn drive(mut self, hung_up: CancellationToken) -> Result<RunReport, RunError> {
+        self.first_sweep().await;
+        loop {
+            self.begin_settle();
+            self.begin_sweep();
+            self.begin_claim();
+            if self.is_done() {
+                break;
+            }
+            match self.next_step(&hung_up).await {
+                Step::Claimed(claimed) => self.note_claimed(claimed),
+                Step::Settled(settled) => self.note_settled(settled),
+                Step::Swept(swept) => self.note_swept(swept),
+                Step::Ended(ended) => self.note_ended(ended),
+                Step::Slot(slot) => self.slot = slot,
+                Step::Watch => self.note_overdue(),
+                Step::Stop => self.stopping = true,
+            }
+        }
+        self.finish().await
+    }
+
+    /// The sweep that every run begins with, unless sweeps are slow and another one has just been made.
+    async fn first_sweep(&mut self) {
+        if self.shared.lanes().may_sweep() {
+            let swept = sweep(Arc::clone(&self.shared), Duration::ZERO).await;
+            self.note_swept(swept);
+        } else {
+            let mut lanes = self.shared.lanes();
+            lanes.assume_claimable();
+            self.types = lanes.iter().map(|(event_type, _)| event_type.to_owned()).collect();
+        }
+    }
+
+    /// Nothing is under way. (What could begin has just begun.)
+    fn is_done(&self) -> bool {
+        self.claiming.is_none()
+            && self.settling.is_none()
+            && self.sweeping.is_none()
+            && self.started.is_empty()
+            && self.finished.is_empty()
+            && !self.wants_slot
+    }
+
+    async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
+        let slots = Arc::clone(&self.shared.slots);
+        let wake_at = self.shared.lanes().next_sweep().min(self.watched_at + WATCH_EVERY);
+        let wake_at = wake_at.max(Instant::now() + Duration::from_millis(5));
+        tokio::select! {
+            claimed = next(&mut self.claiming) => Step::Claimed(claimed),
+            settled = next(&mut self.settling) => Step::Settled(settled),
+            swept = next(&mut self.sweeping) => Step::Swept(swept),
+            Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
+            slot = slots.acquire_owned(), if self.wants_slot => Step::Slot(slot.ok()),
+            () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
+            () = hung_up.cancelled(), if !self.stopping => Step::Stop,
+            () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,
+        }
+    }
+
+    /// Why the run ends, judged by what is left.
+    fn stop_reason(&self, too_late: bool) -> StopReason {
+        if self.failure.is_some() {
+            StopReason::Error
+        } else if self.stopping {
+            StopReason::Shutdown
+        } else if self.report.claimed >= u64::from(self.request.budget.batch_size) {
+            StopReason::BatchSize
+        } else if too_late {
+            StopReason::Budget
+        } else {
+            StopReason::Drained
+        }
+    }
+}
+
+/// Waits for what is under way; for ever when nothing is.
+async fn next<T>(under_way: &mut UnderWay<T>) -> T {
+    match under_way {
+        Some(future) => {
+            let output = future.await;
+            *under_way = None;
+            output
+        }
+        None => pending().await,
+    }
+}
+
+/// Refuses a budget in which none of the routes that the run could use ever fits.
+fn check_budget(shared: &Shared, request: &RunRequest, countdown: &Countdown) -> Result<(), RunError> {
+    let registry = &shared.registry;
+    let routes: Vec<&Arc<Route>> = if request.types.is_empty() {
+        registry.routes().iter().collect()
+    } else {
+        request.types.iter().filter_map(|event_type| registry.route_for(event_type)).collect()
+    };
+    let shortest = routes.iter().map(|route| route.timeout).min();
+    match shortest {
+        Some(timeout) if !countdown.fitted_at_start(timeout) => {
+            Err(RunError::BudgetTooSmall { smallest_max_runtime: request.budget.needed(timeout) })
+        }
+        Some(_) | None => Ok(()),
+    }
+}

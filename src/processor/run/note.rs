@@ -1,0 +1,189 @@
+//! What a run notes when a step has ended: events claimed, attempts ended, settlements written, lanes seen.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{Id, JoinError};
+
+use super::{Claimed, OVERDUE, Run, Started};
+use crate::handler::{Delivery, Route};
+use crate::lease::ClaimedEvent;
+use crate::outcome::{Change, Outcome, Settlement};
+use crate::processor::attempt::{Finished, attempt, timed_out};
+use crate::processor::settler::Settled;
+use crate::processor::sweep::Swept;
+use crate::store::{Position, StoreError};
+
+impl Run {
+    /// Starts every claimed event at once, so that no lease ages in a queue.
+    pub(super) fn note_claimed(&mut self, claimed: Claimed) {
+        let Claimed { lanes, mut slots, result } = claimed;
+        let events = match result {
+            Ok(events) => events,
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                return;
+            }
+        };
+        self.report.claimed += events.len() as u64;
+        let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
+        let was_short = events.len() < total;
+        // A claim that brought nothing at all has met rows that others have locked: another sweep would find them again.
+        self.wants_sweep |= was_short && !events.is_empty();
+        if self.request.subject.is_some() {
+            self.subject_drained = was_short;
+        } else {
+            let mut found: HashMap<&str, (u32, Option<Position>)> = HashMap::new();
+            for event in &events {
+                let (count, last) = found.entry(&event.event_type).or_default();
+                *count += 1;
+                *last = (*last).max(Some(position(event)));
+            }
+            let mut memory = self.shared.lanes();
+            for lane in &lanes {
+                let (count, last) = found.get(lane.event_type.as_str()).copied().unwrap_or_default();
+                memory.note_claim(&lane.event_type, last, count < lane.limit);
+            }
+        }
+        for event in events {
+            match slots.split(1) {
+                Some(slot) => self.start_or_release(event, slot),
+                None => self.release(&event),
+            }
+        }
+    }
+
+    fn start_or_release(&mut self, event: ClaimedEvent, slot: OwnedSemaphorePermit) {
+        let route = self.shared.registry.route_for(&event.event_type).cloned();
+        match route {
+            Some(route) if !self.stopping && self.countdown.remaining() >= route.timeout => {
+                self.start(event, route, slot);
+            }
+            Some(_) | None => self.release(&event),
+        }
+    }
+
+    fn start(&mut self, event: ClaimedEvent, route: Arc<Route>, slot: OwnedSemaphorePermit) {
+        *self.in_flight.entry(event.event_type.clone()).or_default() += 1;
+        let delivery = Arc::new(Delivery::start(event, route.timeout));
+        let max_payload_bytes = self.shared.settings.max_payload_bytes;
+        let cut_off = self.shared.cut_off.clone();
+        let work = attempt(Arc::clone(&delivery), Arc::clone(&route), max_payload_bytes, slot, cut_off);
+        let id = self.handlers.spawn(work).id();
+        self.started.insert(id, Started { delivery, route });
+    }
+
+    fn release(&mut self, event: &ClaimedEvent) {
+        self.finished.push(Settlement { lease: event.lease, change: Change::Release, attempt: None });
+    }
+
+    /// Takes the outcome of a handler that has ended, and of all others that have ended meanwhile.
+    pub(super) fn note_ended(&mut self, ended: Result<(Id, Finished), JoinError>) {
+        let mut ended = Some(ended);
+        while let Some(result) = ended {
+            match result {
+                Ok((id, finished)) => {
+                    if self.forget(id).is_some() {
+                        self.note_outcome(&finished);
+                    }
+                }
+                Err(error) => {
+                    if let Some(started) = self.forget(error.id()) {
+                        self.note_outcome(&outcome_of(started, Outcome::retry("the handler's task failed")));
+                    }
+                }
+            }
+            ended = self.handlers.try_join_next_with_id();
+        }
+    }
+
+    /// Gives up on handlers that did not even yield at their deadline; whatever they say later is not heard.
+    pub(super) fn note_overdue(&mut self) {
+        self.watched_at = Instant::now();
+        let late: Vec<Id> = self
+            .started
+            .iter()
+            .filter(|(_, started)| started.delivery.elapsed() > started.route.timeout + OVERDUE)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            if let Some(started) = self.forget(id) {
+                tracing::error!(route = %started.route.name, "a handler blocks its thread and was given up");
+                let outcome = timed_out(&started.route);
+                self.note_outcome(&outcome_of(started, outcome));
+            }
+        }
+    }
+
+    fn forget(&mut self, id: Id) -> Option<Started> {
+        let started = self.started.remove(&id)?;
+        if let Some(count) = self.in_flight.get_mut(&started.delivery.event.event_type) {
+            *count = count.saturating_sub(1);
+        }
+        Some(started)
+    }
+
+    fn note_outcome(&mut self, finished: &Finished) {
+        finished.log();
+        match finished.settlement(self.shared.settings.log_all_attempts) {
+            Some(settlement) => self.finished.push(settlement),
+            None if finished.outcome == Outcome::Accepted => self.report.accepted += 1,
+            None => self.report.completed += 1,
+        }
+    }
+
+    /// Counts what was written and what came too late.
+    pub(super) fn note_settled(&mut self, settled: Settled) {
+        for settlement in &settled.settlements {
+            if settled.applied.contains(&settlement.lease) {
+                self.count(settlement);
+            } else {
+                self.report.lease_lost += 1;
+                let (event_id, claim_no) = (settlement.lease.event_id, settlement.lease.claim_no);
+                tracing::warn!(%event_id, claim_no, "a settlement changed nothing: its lease was lost");
+            }
+        }
+        if let Some(error) = settled.failure {
+            self.failure.get_or_insert(error);
+        }
+    }
+
+    fn count(&mut self, settlement: &Settlement) {
+        let report = &mut self.report;
+        match &settlement.change {
+            Change::Complete => report.completed += 1,
+            Change::Retry { .. } => report.retried += 1,
+            Change::Defer { .. } => report.deferred += 1,
+            Change::Skip { .. } => report.skipped += 1,
+            Change::Release => report.released += 1,
+            Change::DeadLetter { .. } => {
+                report.dead_lettered += 1;
+                report.note_dead_letter(settlement.lease.event_id);
+            }
+        }
+    }
+
+    /// Takes over what a sweep has seen.
+    pub(super) fn note_swept(&mut self, swept: Result<Swept, StoreError>) {
+        match swept {
+            Ok(swept) => {
+                self.report.reaped += swept.reaped;
+                swept.dead.into_iter().for_each(|id| self.report.note_dead_letter(id));
+                self.types = swept.types;
+                self.subject_drained = false;
+            }
+            Err(error) => _ = self.failure.get_or_insert(error),
+        }
+    }
+}
+
+fn position(event: &ClaimedEvent) -> Position {
+    Position { available_at: event.available_at, id: event.lease.event_id }
+}
+
+fn outcome_of(started: Started, outcome: Outcome) -> Finished {
+    let took: Duration = started.delivery.elapsed();
+    Finished { delivery: started.delivery, route: started.route, outcome, took }
+}

@@ -1,0 +1,89 @@
+//! A sweep: what stands at the front of every lane, and which leases have expired there.
+//!
+//! It finds what positions hide: events that were committed late with an earlier due time, and new types. It reaps in
+//! every lane, whether the lane can run or not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::Shared;
+use crate::event::Status;
+use crate::store::{LaneFront, ReapLane, StoreError};
+
+/// Lanes in one survey.
+const SURVEY_LANES: u32 = 1_000;
+/// Surveys in one sweep; the next sweep goes on where it stopped.
+const MAX_SURVEYS: usize = 10;
+/// Events that a reap looks at in each lane.
+const REAP_PAGE: u32 = 256;
+/// Pages of one reap; what lies behind waits for its front to move on.
+const MAX_REAP_PAGES: usize = 64;
+/// How often a lane with claimed events at its front is looked through for expired leases.
+pub(super) const REAP_EVERY: Duration = Duration::from_secs(1);
+
+/// What a sweep found, beside what it noted in the lanes' memory.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    /// Every type with live events.
+    pub(super) types: Vec<String>,
+    /// How many expired leases were taken back.
+    pub(super) reaped: u64,
+    /// Those of their events that became dead letters.
+    pub(super) dead: Vec<Uuid>,
+}
+
+/// Looks at the front of every lane. `reap_every` says how old an earlier look for expired leases may be.
+pub(super) async fn sweep(shared: Arc<Shared>, reap_every: Duration) -> Result<Swept, StoreError> {
+    let began = Instant::now();
+    let mut swept = Swept::default();
+    for _ in 0..MAX_SURVEYS {
+        let after = shared.lanes().survey_after.clone();
+        let fronts = shared.store.survey(after.as_deref(), SURVEY_LANES).await?;
+        let to_the_end = fronts.len() < SURVEY_LANES as usize;
+        {
+            let mut lanes = shared.lanes();
+            lanes.note_survey(after.as_deref(), &fronts, to_the_end);
+            lanes.survey_after = fronts.last().filter(|_| !to_the_end).map(|front| front.event_type.clone());
+        }
+        reap(&shared, &fronts, reap_every, &mut swept).await?;
+        swept.types.extend(fronts.into_iter().map(|front| front.event_type));
+        if to_the_end {
+            break;
+        }
+    }
+    shared.lanes().note_sweep(began.elapsed());
+    Ok(swept)
+}
+
+async fn reap(shared: &Shared, fronts: &[LaneFront], every: Duration, swept: &mut Swept) -> Result<(), StoreError> {
+    let mut lanes: Vec<ReapLane> = {
+        let mut memory = shared.lanes();
+        let claimed = fronts.iter().filter(|front| front.claimed_at_front);
+        let due = claimed.filter(|front| memory.begin_reap(&front.event_type, every));
+        due.map(|front| ReapLane { event_type: front.event_type.clone(), after: None }).collect()
+    };
+    for _ in 0..MAX_REAP_PAGES {
+        if lanes.is_empty() {
+            break;
+        }
+        let page = shared.store.reap(&lanes, REAP_PAGE).await?;
+        for reaped in page.reaped {
+            swept.reaped += 1;
+            tracing::warn!(
+                event_id = %reaped.event_id,
+                event_type = %reaped.event_type,
+                status = %reaped.status,
+                "a claim expired: its worker died or lost the database"
+            );
+            if reaped.status == Status::DeadLetter {
+                swept.dead.push(reaped.event_id);
+            } else {
+                shared.lanes().note_given_back(&reaped.event_type);
+            }
+        }
+        lanes = page.unfinished;
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! The command line, tried through the real program on a `SQLite` file.
+
+mod program;
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use program::{Program, http};
+
+const DISCARD: &str = "[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n";
+const ID: &str = "0197a0c2-7b1e-7c3a-9f00-0242ac120002";
+
+/// A folder whose only route leads to a port on which nobody listens, with one dead letter.
+fn with_a_dead_letter() -> Program {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let route = format!("[[route]]\nname = \"all\"\ntypes = [\"*\"]\nurl = \"http://{closed}/\"\n");
+    let program = Program::migrated(&route);
+    program.succeed(&["enqueue", "a.b", "{}", "--id", ID, "--max-attempts", "1"]);
+    let report = program.json(&["process"]);
+    assert_eq!(report["dead_letter_ids"], serde_json::json!([ID]), "{report}");
+    program
+}
+
+#[test]
+fn an_event_is_enqueued_from_standard_input_and_shown_byte_for_byte() {
+    let program = Program::migrated("");
+    let payload = r#"{"n":9007199254740993,"a":1.0,"a":2}"#;
+    let arguments = ["enqueue", "invoice.created", "-", "--id", ID, "--subject", "invoice/42", "--header", "x-a=b"];
+    assert!(program.run_with_input(&arguments, payload).status.success());
+
+    let shown = program.succeed(&["events", "show", ID, "--attempts"]);
+
+    assert!(shown.contains(payload), "{shown}");
+    let event: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&event["type"], &event["subject"]), (&"invoice.created".into(), &"invoice/42".into()));
+    assert_eq!((&event["status"], &event["headers"]["x-a"]), (&"pending".into(), &"b".into()));
+    assert_eq!(event["attempts_log"], serde_json::json!([]));
+}
+
+#[test]
+fn a_refused_event_is_explained_by_pointers() {
+    let program = Program::migrated("");
+    let problem = program.fail(&["enqueue", "a b", "{}", "--max-attempts", "0", "--header", "host=x"]);
+    for pointer in ["/type", "/max_attempts", "/headers"] {
+        assert!(problem.contains(pointer), "{problem}");
+    }
+    assert!(program.fail(&["enqueue", "a", "{"]).contains("/payload"));
+    assert!(program.fail(&["events", "show", ID]).contains(ID));
+}
+
+#[test]
+fn an_idempotency_key_writes_once_and_refuses_other_content() {
+    let program = Program::migrated("");
+    let first = program.json(&["enqueue", "a", "1", "--idempotency-key", "k"]);
+    let again = program.json(&["enqueue", "a", "1", "--idempotency-key", "k"]);
+    assert_eq!(first["id"], again["id"]);
+    assert!(program.fail(&["enqueue", "a", "2", "--idempotency-key", "k"]).contains("/idempotency_key"));
+}
+
+#[test]
+fn a_run_reports_as_json_and_takes_only_the_types_that_were_named() {
+    let program = Program::migrated(DISCARD);
+    program.succeed(&["enqueue", "a", "1"]);
+    program.succeed(&["enqueue", "b", "2"]);
+    let of_a = program.json(&["process", "--type", "a"]);
+    let of_rest = program.json(&["process", "--batch-size", "10", "--max-runtime-ms", "40000"]);
+    assert_eq!((&of_a["claimed"], &of_a["completed"]), (&1.into(), &1.into()), "{of_a}");
+    assert_eq!((&of_rest["completed"], &of_rest["stop_reason"]), (&1.into(), &"drained".into()), "{of_rest}");
+}
+
+#[test]
+fn a_run_that_cannot_be_done_exits_with_1() {
+    let program = Program::migrated(DISCARD);
+    assert!(program.fail(&["process", "--max-runtime-ms", "900000"]).contains("840000"));
+    assert!(program.fail(&["process", "--max-runtime-ms", "1000"]).contains("max_runtime_ms must be at least 31000"));
+    assert!(program.fail(&["process", "--min-remaining-ms", "60000"]).contains("--min-remaining-ms"));
+}
+
+#[test]
+fn a_dead_letter_is_listed_and_requeued() {
+    let program = with_a_dead_letter();
+    let page = program.json(&["dead-letters", "list", "--type", "a.b"]);
+    assert_eq!(page["data"][0]["id"], ID);
+    assert_eq!(program.json(&["dead-letters", "list", "--type", "other"])["data"], serde_json::json!([]));
+
+    let event = program.json(&["dead-letters", "requeue", ID, "--delay-ms", "60000", "--max-attempts", "3"]);
+
+    assert_eq!((&event["status"], &event["requeues"]), (&"pending".into(), &1.into()));
+    assert_eq!((&event["attempts"], &event["max_attempts"]), (&0.into(), &3.into()));
+    assert!(program.fail(&["dead-letters", "requeue", ID]).contains("it is pending"));
+}
+
+#[test]
+fn a_dead_letter_is_discarded_with_a_note() {
+    let program = with_a_dead_letter();
+    let event = program.json(&["dead-letters", "discard", ID, "--note", "test data"]);
+    assert_eq!((&event["status"], &event["last_error"]), (&"skipped".into(), &"test data".into()));
+    assert!(program.fail(&["dead-letters", "discard", ID]).contains("it is skipped"));
+}
+
+#[test]
+fn the_list_of_dead_letters_goes_on_at_its_cursor() {
+    let program = with_a_dead_letter();
+    program.succeed(&["enqueue", "a.c", "{}", "--max-attempts", "1"]);
+    program.succeed(&["process"]);
+    let first = program.json(&["dead-letters", "list", "--limit", "1"]);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = program.json(&["dead-letters", "list", "--limit", "1", "--cursor", cursor]);
+    assert_eq!((&first["data"][0]["type"], &second["data"][0]["type"]), (&"a.c".into(), &"a.b".into()));
+}
+
+#[test]
+fn without_a_schema_every_command_says_to_migrate() {
+    let program = Program::with_settings(DISCARD);
+    for arguments in [&["process"][..], &["enqueue", "a", "1"], &["events", "show", ID], &["serve", "--no-migrate"]] {
+        assert!(program.fail(arguments).contains("outboxd migrate"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_service_migrates_answers_and_ends_with_0_on_sigterm() {
+    let program = Program::with_settings(DISCARD);
+    let service = program.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let address = service.ready_address();
+    assert_eq!(http(address, "GET", "/readyz", "").0, 200);
+    assert_eq!(http(address, "POST", "/v1/events", "{\"type\":\"a\",\"payload\":1}").0, 201);
+    let (status, report) = http(address, "POST", "/v1/process", "");
+    assert!(status == 200 && report.contains("\"completed\":1"), "{report}");
+    assert_eq!(service.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_poller_processes_by_itself() {
+    let program = Program::with_settings(&format!("[poller]\ninterval = \"100ms\"\n{DISCARD}"));
+    let service = program.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let address = service.ready_address();
+    let body = format!("{{\"id\":\"{ID}\",\"type\":\"a\",\"payload\":1}}");
+    assert_eq!(http(address, "POST", "/v1/events", &body).0, 201);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !http(address, "GET", &format!("/v1/events/{ID}"), "").1.contains("\"completed\"") {
+        assert!(Instant::now() < deadline, "the poller never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn dev_delivers_to_its_own_receiver() {
+    let program = Program::with_settings("this is not even TOML, and dev does not read it");
+    let dev = program.start(&["dev", "--port", "0"]);
+    let banner = dev.line_of_output("running on http://");
+    let address = banner.rsplit("http://").next().unwrap().parse().unwrap();
+    let enqueue = dev.line_of_output("curl");
+    let body = enqueue.split('\'').rev().nth(1).unwrap();
+    assert_eq!(http(address, "POST", "/v1/events", body).0, 201, "{enqueue}");
+    let delivery = dev.line_of_output("-> ");
+    assert!(delivery.contains("invoice.created") && delivery.contains("attempt 1"), "{delivery}");
+    assert_eq!(dev.terminate().code(), Some(0));
+}
+
+#[test]
+fn dev_stays_on_this_machine_and_without_a_settings_file() {
+    let program = Program::with_settings("");
+    assert!(program.fail(&["dev", "--listen", "0.0.0.0:0"]).contains("--listen"));
+    assert!(program.fail(&["dev", "--config", "outboxd.toml"]).contains("--config"));
+}
+
+#[test]
+fn a_busy_port_is_named_with_the_flag_that_changes_it() {
+    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = busy.local_addr().unwrap().to_string();
+    let program = Program::with_settings("");
+    for command in ["serve", "dev"] {
+        let problem = program.fail(&[command, "--listen", &address]);
+        assert!(problem.contains(&address) && problem.contains("--listen"), "{problem}");
+    }
+}
+
+#[test]
+fn an_unreachable_database_ends_the_start_in_time_and_without_its_password() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let program = Program::with_settings("");
+    let started = Instant::now();
+    let problem = program.fail(&["serve", "--database-url", &format!("postgres://app:s3cret@{closed}/app")]);
+    assert!(started.elapsed() < Duration::from_secs(20));
+    assert!(problem.contains("database_url") && problem.contains(&closed.to_string()), "{problem}");
+    assert!(!problem.contains("s3cret"), "{problem}");
+    let problem = program.fail(&["migrate", "--database-url", "sqlite:///nowhere/at/all.db"]);
+    assert!(problem.contains("database_url") && problem.contains("/nowhere/at/all.db"), "{problem}");
+}
+
+#[test]
+fn settings_are_shown_and_bad_ones_refused_before_anything_starts() {
+    let good = Program::with_settings(DISCARD);
+    assert!(good.succeed(&["config", "check"]).parse::<toml::Table>().unwrap().contains_key("server"));
+    let bad = Program::with_settings("[server]\nlisten_on = \"x\"");
+    for arguments in [&["config", "check"][..], &["serve"], &["migrate"]] {
+        let problem = bad.fail(arguments);
+        assert!(problem.contains("listen_on") && problem.contains("listen"), "{problem}");
+    }
+    let open = Program::with_settings("");
+    assert!(open.fail(&["serve", "--listen", "0.0.0.0:0"]).contains("--insecure-no-auth"));
+}
+
+#[test]
+fn the_interface_describes_itself() {
+    assert!(Program::with_settings("").succeed(&["openapi"]).starts_with("openapi: 3.1"));
+}
