@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests fail by panicking and their names are their documentation")]
 
 mod architecture;
-mod store;
 mod cli;
 mod config;
 mod documents;
+mod store;
 mod support;
 mod webhook;
 mod webhook_tls;

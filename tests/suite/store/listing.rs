@@ -25,7 +25,7 @@ store_test!(in_flight_finds_pending_and_processing_by_subject, |store, sql| {
     let mut expected = vec![pending, processing];
     expected.sort();
     assert_eq!(found, expected);
-    assert_eq!(store.in_flight(&["b".to_owned()], &key).await.unwrap(), []);
+    assert!(store.in_flight(&["b".to_owned()], &key).await.unwrap().is_empty());
     assert_eq!(store.in_flight(&["b".to_owned(), "a".to_owned()], &key).await.unwrap().len(), 2);
 });
 
@@ -177,6 +177,6 @@ store_test!(dead_letters_show_payloads_on_request_only, |store, sql| {
     for with_payload in [false, true] {
         let query = DeadLetterQuery { limit: 1, with_payload, ..DeadLetterQuery::default() };
         let page = store.dead_letters(&query).await.unwrap();
-        assert_eq!((page.events[0].payload.is_some(), page.next), (with_payload, None));
+        assert_eq!(page.events[0].payload.is_some(), with_payload);
     }
 });
