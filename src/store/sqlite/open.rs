@@ -8,6 +8,8 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, SqlitePool};
 
+use tokio_util::task::TaskTracker;
+
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::statements::Statements;
@@ -34,6 +36,7 @@ impl SqliteStore {
             writer,
             reader,
             statements: Arc::new(Statements::new()),
+            tasks: TaskTracker::new(),
             call_deadline: options.call_deadline,
             max_payload_bytes: i64::try_from(options.max_payload_bytes).unwrap_or(i64::MAX),
         })

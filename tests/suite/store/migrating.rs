@@ -12,7 +12,7 @@ async fn databases() -> [TestDb; 2] {
 }
 
 fn ledger(sql: &TestDb) -> &'static str {
-    if sql.is_sqlite() { "outbox.schema_migrations" } else { "outbox.migrations" }
+    if sql.is_sqlite() { "outbox_migrations" } else { "outbox.schema_migrations" }
 }
 
 #[tokio::test(flavor = "multi_thread")]

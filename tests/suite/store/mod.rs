@@ -1,5 +1,7 @@
 //! The promises of the trait `Store`, held against every database: one suite, each test on each of them.
 
+#![allow(clippy::disallowed_methods, reason = "each test awaits the tasks that it spawns")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
