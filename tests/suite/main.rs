@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod documents;
 mod api;
+mod store;
 mod support;
 mod webhook;
 mod webhook_tls;

@@ -1,4 +1,5 @@
 //! What the tests share: databases, receivers, the program.
 
+pub mod database;
 pub mod postgres;
 pub mod receiver;
