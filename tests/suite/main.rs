@@ -7,6 +7,7 @@ mod config;
 mod documents;
 mod api;
 mod store;
+mod example;
 mod support;
 mod webhook;
 mod webhook_tls;
