@@ -5,6 +5,7 @@ mod architecture;
 mod cli;
 mod config;
 mod documents;
+mod engine;
 mod support;
 mod webhook;
 mod webhook_tls;
