@@ -8,6 +8,7 @@ mod documents;
 mod api;
 mod store;
 mod example;
+mod engine;
 mod support;
 mod webhook;
 mod webhook_tls;

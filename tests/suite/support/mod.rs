@@ -2,4 +2,5 @@
 
 pub mod database;
 pub mod postgres;
+pub mod program;
 pub mod receiver;
