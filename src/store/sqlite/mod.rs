@@ -149,10 +149,10 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        self.reader.close().await;
-        self.writer.close().await;
         self.tasks.close();
         self.tasks.wait().await;
+        self.reader.close().await;
+        self.writer.close().await;
     }
 }
 
