@@ -28,6 +28,9 @@ impl Run {
             self.slot = None;
             return;
         }
+        if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
+            return;
+        }
         let Some(slots) = self.free_slots() else {
             self.wants_slot = true;
             return;
@@ -47,6 +50,11 @@ impl Run {
             && self.report.claimed < u64::from(self.request.budget.batch_size)
             // What has ended is settled before more is begun: memory stays bounded.
             && self.finished.len() < self.shared.settings.concurrency.max(MAX_BATCH)
+    }
+
+    /// Whether so few are better left to wait for more; never when no handler is running that could bring more.
+    fn shall_linger(&self, until: Instant, count: usize) -> bool {
+        !self.started.is_empty() && count < self.shared.settings.concurrency / 2 && Instant::now() < until
     }
 
     /// How the lanes stand to this run now.
@@ -90,6 +98,9 @@ impl Run {
     /// Settles everything that has ended while the last settlement was under way.
     pub(super) fn begin_settle(&mut self) {
         if self.settling.is_some() || self.finished.is_empty() {
+            return;
+        }
+        if self.shall_linger(self.settle_from, self.finished.len()) {
             return;
         }
         let count = self.finished.len().min(MAX_BATCH);

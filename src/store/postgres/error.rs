@@ -38,7 +38,7 @@ pub(super) fn store_error(error: Error) -> StoreError {
         Error::Io(_) => unavailable("the connection failed", error),
         Error::Tls(_) => unavailable("TLS failed", error),
         Error::Protocol(_) => unavailable("the server broke the protocol", error),
-        Error::PoolTimedOut => unavailable("no connection became free in time", error),
+        Error::PoolTimedOut => unavailable("no connection could be made, or became free, in time", error),
         Error::PoolClosed | Error::WorkerCrashed => unavailable("the connection pool is closed", error),
         Error::Configuration(_) => unavailable("the connection settings were refused", error),
         _ => StoreError::Internal { reason: "the driver failed".to_owned(), source: Some(Box::new(error)) },

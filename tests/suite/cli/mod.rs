@@ -1,11 +1,9 @@
 //! The command line, tried through the real program on a `SQLite` file.
 
-mod program;
-
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use program::{Program, http};
+use crate::support::program::{Program, http};
 
 const DISCARD: &str = "[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n";
 const ID: &str = "0197a0c2-7b1e-7c3a-9f00-0242ac120002";

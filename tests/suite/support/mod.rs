@@ -1,4 +1,6 @@
 //! What the tests share: databases, receivers, the program.
 
+pub mod database;
 pub mod postgres;
+pub mod program;
 pub mod receiver;
