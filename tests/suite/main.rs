@@ -9,6 +9,7 @@ mod documents;
 mod engine;
 mod example;
 mod plans;
+mod pooler;
 mod store;
 mod support;
 mod webhook;

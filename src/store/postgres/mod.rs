@@ -51,7 +51,9 @@ impl PostgresStore {
         let connect = PgConnectOptions::from_str(&options.url)
             .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
             .disable_statement_logging();
-        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes);
+        // A name in one of the pooler's sessions would meet the same name given by another client.
+        let prepared = !options.pooler;
+        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
         Ok(Self { caller: Caller::new(options, connect, statements) })
     }
 
