@@ -83,6 +83,11 @@ impl Caller {
         &self.pool
     }
 
+    /// Who waits for what is under way when the store closes.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
     /// Runs a step to its end.
     pub(super) async fn call<A, T>(&self, arguments: A, step: Step<A, T>) -> Result<T, StoreError>
     where

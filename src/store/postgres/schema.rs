@@ -11,6 +11,7 @@ use sqlx::migrate::{Migration, MigrationType};
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, Connection, Row, SqlSafeStr};
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::error::store_error;
 use crate::store::StoreError;
@@ -53,9 +54,9 @@ fn migrations() -> [Migration; 1] {
 }
 
 /// Brings the schema up to date.
-pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn migrate(pool: &PgPool, tasks: &TaskTracker) -> Result<(), StoreError> {
     let pool = pool.clone();
-    let task = tokio::task::spawn(async move {
+    let task = tasks.spawn(async move {
         // A connection of its own: migrations outlast a call's deadline and its statement timeout.
         let mut connection = pool.acquire().await.map_err(store_error)?.detach();
         match timeout(PATIENCE, migrate_on(&mut connection)).await {
