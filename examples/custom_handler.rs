@@ -1,7 +1,7 @@
 //! outboxd as a library: events handled in your own process, on Postgres.
 //!
 //! ```text
-//! DATABASE_URL=postgres://localhost/test cargo run --example custom_handler
+//! DATABASE_URL=postgres://postgres@localhost/test cargo run --example custom_handler
 //! ```
 //!
 //! It makes a schema `outboxd_example` with a few business tables, and the outbox's own schema beside it. Then it shows

@@ -15,6 +15,10 @@ use self::table::{IDLE_LANE, LANES, LIVE_LANES, empty_outbox, fill};
 /// Events in one call of each statement.
 const BATCH: u64 = 100;
 
+/// Buffers for what stands in front of a lane: events that earlier calls have claimed, and entries of those that they
+/// have settled, for nothing is vacuumed here. A few calls' worth; a backlog's would be a hundred times as many.
+const IN_FRONT: u64 = 6 * BATCH;
+
 /// A statement with its arguments, and the buffers that it may touch.
 struct Call {
     text: String,
@@ -53,16 +57,15 @@ fn claim(lanes: &[&str], each_lane: u64, lease_micros: i64) -> String {
 /// What an instance does all day, in an order in which each statement finds something to do.
 fn claims() -> Vec<Call> {
     // A claim reads the index once a lane, and each event's page twice or thrice: to lock it, to write it.
-    let claim_buffers = 10 * BATCH;
-    // Nothing is vacuumed here, so entries of what earlier calls have settled stand in front of each lane.
+    let claim_buffers = 10 * BATCH + IN_FRONT;
     vec![
-        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES + BATCH),
+        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES + IN_FRONT),
         Call::new(claim(&LANES, BATCH / 4, 60_000_000), claim_buffers),
         Call::new(claim(&["backlog.bulk"], BATCH, 60_000_000), claim_buffers),
         Call::new(claim(&[IDLE_LANE], BATCH, 60_000_000), 12),
-        Call::new(format!("peek({}, {})", types(&LANES), fronts(LANES.len())), 12 * LANES.len() as u64 + 4 * BATCH),
+        Call::new(format!("peek({}, {})", types(&LANES), fronts(LANES.len())), 12 * LANES.len() as u64 + IN_FRONT),
         Call::new(format!("peek({}, {})", types(&[IDLE_LANE]), fronts(1)), 12),
-        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES + 4 * BATCH),
+        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES + IN_FRONT),
     ]
 }
 
