@@ -21,7 +21,7 @@ fn read(file: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError>
 fn sources(folder: &Path, environment: &[(&str, &str)]) -> Sources {
     Sources {
         working_folder: folder.to_owned(),
-        environment: Environment::from_iter(environment.iter().copied()),
+        environment: environment.iter().copied().collect(),
         ..Sources::default()
     }
 }

@@ -67,6 +67,10 @@ enum Step {
 }
 
 /// A bounded pass over what is due.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each tells one independent thing that the next turn of the loop asks"
+)]
 pub(super) struct Run {
     shared: Arc<Shared>,
     request: RunRequest,

@@ -77,6 +77,11 @@ impl Caller {
         &self.pool
     }
 
+    /// The tasks that [`Caller::close`] waits for.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
     /// Runs a step to its end.
     pub(super) async fn call<A, T>(&self, arguments: A, step: Step<A, T>) -> Result<T, StoreError>
     where

@@ -59,7 +59,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        schema::migrate(self.caller.pool()).await
+        schema::migrate(self.caller.pool(), self.caller.tasks()).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

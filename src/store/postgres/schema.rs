@@ -10,6 +10,7 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::error::store_error;
 use crate::store::StoreError;
@@ -34,9 +35,9 @@ fn migrator() -> Migrator {
 }
 
 /// Brings the schema up to date.
-pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn migrate(pool: &PgPool, tasks: &TaskTracker) -> Result<(), StoreError> {
     let pool = pool.clone();
-    let task = tokio::task::spawn(async move {
+    let task = tasks.spawn(async move {
         // A connection of its own: migrations outlast a call's deadline and its statement timeout.
         let mut connection = pool.acquire().await.map_err(store_error)?.detach();
         sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await.map_err(store_error)?;

@@ -76,7 +76,9 @@ pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Resul
     }
     if !other.is_empty() {
         let mut arrays = SettlementArrays::default();
-        other.into_iter().for_each(|settlement| arrays.push(settlement));
+        for settlement in other {
+            arrays.push(settlement);
+        }
         applied.extend(settle_any(caller, arrays).await?);
     }
     Ok(applied)

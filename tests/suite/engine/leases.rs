@@ -80,11 +80,8 @@ engine_test!(a_receiver_that_accepted_may_settle_later_with_its_lease, |world| {
     let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
     let id = world.enqueue("a").await;
     assert_eq!(run(&processor).await.accepted, 1);
-    let settlement = |claim_no| Settlement {
-        lease: Lease { event_id: id, claim_no },
-        change: Change::Complete,
-        attempt: None,
-    };
+    let settlement =
+        |claim_no| Settlement { lease: Lease { event_id: id, claim_no }, change: Change::Complete, attempt: None };
     assert!(world.store.settle(&[settlement(2)]).await.unwrap().is_empty());
     assert_eq!(world.store.settle(&[settlement(1)]).await.unwrap().len(), 1);
     assert_eq!(world.standing(id).await, ("completed", 0, 1));
