@@ -13,13 +13,17 @@ fn bad_routes() -> Vec<Route> {
         route("panics.early", LONG, Do(|_| panic!("at once"))),
         route("hangs", short, Do(|_| std::future::pending().boxed())),
         route("good", LONG, Do(|_| async { Outcome::Complete }.boxed())),
-        route("blocks", short, Do(|_| {
-            async {
-                std::thread::sleep(Duration::from_secs(6));
-                Outcome::Complete
-            }
-            .boxed()
-        })),
+        route(
+            "blocks",
+            short,
+            Do(|_| {
+                async {
+                    std::thread::sleep(Duration::from_secs(6));
+                    Outcome::Complete
+                }
+                .boxed()
+            }),
+        ),
     ]
 }
 
