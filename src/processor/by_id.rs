@@ -100,13 +100,15 @@ async fn claim_and_deliver(
     }
 }
 
-/// The event was pending a moment ago and could not be claimed: not due yet, or in other hands.
+/// The event was pending a moment ago and could not be claimed: not due yet, or in other hands. Whether it is due is
+/// asked first: asked after its status, a claim in between would make it look as if it were not due.
 async fn why_not_claimed(shared: &Shared, id: Uuid) -> Result<Processed, StoreError> {
+    let is_due = shared.store.is_due(id).await?;
     let Some(event) = shared.store.event(id, false).await? else {
         return Ok(as_it_is(ProcessedOutcome::Completed));
     };
     match event.status {
-        Status::Pending if shared.store.is_due(id).await? => Ok(as_it_is(ProcessedOutcome::Processing)),
+        Status::Pending if is_due => Ok(as_it_is(ProcessedOutcome::Processing)),
         Status::Pending => Ok(pending(format!("not due before {}", event.available_at))),
         Status::Processing => Ok(as_it_is(ProcessedOutcome::Processing)),
         Status::Completed => Ok(as_it_is(ProcessedOutcome::Completed)),
