@@ -6,6 +6,7 @@
 
 mod attempt;
 mod by_id;
+mod in_flight;
 mod lanes;
 mod plan;
 mod request;
@@ -26,6 +27,7 @@ use uuid::Uuid;
 pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 
+use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
 use crate::handler::Registry;
@@ -48,6 +50,7 @@ struct Shared {
     settings: ProcessorSettings,
     /// One permit per handler that may run.
     slots: Arc<Semaphore>,
+    in_flight: Arc<InFlight>,
     lanes: Mutex<Lanes>,
     tasks: TaskTracker,
     /// No further claims.
@@ -75,6 +78,7 @@ impl Processor {
             registry,
             slots: Arc::new(Semaphore::new(settings.concurrency)),
             settings,
+            in_flight: Arc::default(),
             lanes: Mutex::new(Lanes::default()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -101,6 +105,7 @@ impl Processor {
     /// # Errors
     /// See [`RunError`].
     pub async fn run(&self, request: RunRequest) -> Result<RunReport, RunError> {
+        let _begun = self.shared.tasks.token();
         let run = self.prepare(request)?;
         let hung_up = CancellationToken::new();
         let _caller = hung_up.clone().drop_guard();
@@ -113,6 +118,7 @@ impl Processor {
     /// # Errors
     /// See [`RunError`].
     pub async fn start(&self, request: RunRequest) -> Result<RunReport, RunError> {
+        let _begun = self.shared.tasks.token();
         let mut run = self.prepare(request)?;
         let report = run.announce().await?;
         self.shared.tasks.spawn(async move {
@@ -135,6 +141,8 @@ impl Processor {
     /// # Errors
     /// See [`ProcessEventError`].
     pub async fn process_event(&self, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
+        // Whoever has come past the check is waited for by a shutdown.
+        let _begun = self.shared.tasks.token();
         if self.is_shutting_down() {
             return Err(ProcessEventError::ShuttingDown);
         }

@@ -31,7 +31,9 @@ impl Run {
         self.report.duration_ms = u64::try_from(self.countdown.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.log();
         // A run that could not be recorded has still done its work.
-        if let Err(error) = self.save().await {
+        if self.is_worth_recording()
+            && let Err(error) = self.save().await
+        {
             tracing::warn!(%error, run_id = %self.report.run_id, "the run could not be recorded");
         }
         match self.failure {
@@ -41,6 +43,11 @@ impl Run {
                 Err(RunError::Store { source, partial })
             }
         }
+    }
+
+    /// A database that was away before anything was claimed is not asked once more: the caller waits for the answer.
+    fn is_worth_recording(&self) -> bool {
+        self.announced || !self.report.is_idle() || !self.failure.as_ref().is_some_and(StoreError::is_transient)
     }
 
     fn unrouted_types(&self) -> Vec<String> {

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::attempt::Finished;
+use super::in_flight::Hold;
 use super::settler::Settled;
 use super::sweep::{Swept, sweep};
 use super::{RunError, RunRequest, Shared};
@@ -45,6 +46,7 @@ type UnderWay<T> = Option<Pin<Box<dyn Future<Output = T> + Send>>>;
 /// A claim that has come back.
 struct Claimed {
     lanes: Vec<LaneClaim>,
+    holds: Vec<Hold>,
     slots: OwnedSemaphorePermit,
     result: Result<Vec<ClaimedEvent>, StoreError>,
 }
@@ -53,6 +55,8 @@ struct Claimed {
 struct Started {
     delivery: Arc<Delivery>,
     route: Arc<Route>,
+    /// Counts it while it runs.
+    _hold: Option<Hold>,
 }
 
 /// What happened next.
@@ -62,6 +66,7 @@ enum Step {
     Swept(Result<Swept, StoreError>),
     Ended(Result<(Id, Finished), JoinError>),
     Slot(Option<OwnedSemaphorePermit>),
+    Room,
     Watch,
     Stop,
 }
@@ -84,12 +89,15 @@ pub(super) struct Run {
     sweeping: UnderWay<Result<Swept, StoreError>>,
     handlers: JoinSet<Finished>,
     started: HashMap<Id, Started>,
-    in_flight: HashMap<String, usize>,
     finished: Vec<Settlement>,
     /// A slot that was waited for.
     slot: Option<OwnedSemaphorePermit>,
     wants_slot: bool,
+    /// Slots are free, but none for lanes that hold as much as these do.
+    wants_room: bool,
     wants_sweep: bool,
+    /// Whether a sweep of its own has ended: without one a run cannot say that nothing is left.
+    has_swept: bool,
     subject_drained: bool,
     stopping: bool,
     failure: Option<StoreError>,
@@ -118,11 +126,12 @@ impl Run {
             sweeping: None,
             handlers: JoinSet::new(),
             started: HashMap::new(),
-            in_flight: HashMap::new(),
             finished: Vec::new(),
             slot: None,
             wants_slot: false,
+            wants_room: false,
             wants_sweep: false,
+            has_swept: false,
             subject_drained: false,
             stopping: false,
             failure: None,
@@ -152,7 +161,7 @@ impl Run {
             self.begin_settle();
             self.begin_sweep();
             self.begin_claim();
-            if self.is_done() {
+            if self.is_done() && !self.begin_missing_sweep() {
                 break;
             }
             match self.next_step(&hung_up).await {
@@ -161,6 +170,7 @@ impl Run {
                 Step::Swept(swept) => self.note_swept(swept),
                 Step::Ended(ended) => self.note_ended(ended),
                 Step::Slot(slot) => self.slot = slot,
+                Step::Room => {}
                 Step::Watch => self.note_overdue(),
                 Step::Stop => self.stopping = true,
             }
@@ -188,6 +198,7 @@ impl Run {
             && self.started.is_empty()
             && self.finished.is_empty()
             && !self.wants_slot
+            && !self.wants_room
     }
 
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
@@ -199,6 +210,7 @@ impl Run {
             swept = next(&mut self.sweeping) => Step::Swept(swept),
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
             slot = slots.acquire_owned(), if self.wants_slot => Step::Slot(slot.ok()),
+            () = self.shared.in_flight.freed(), if self.wants_room => Step::Room,
             () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,
             () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,

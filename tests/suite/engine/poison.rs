@@ -23,7 +23,7 @@ engine_test!(poisoned_rows_fail_alone_and_their_neighbours_are_delivered, |world
     let deep = format!("{}{}", "[".repeat(400), "]".repeat(400));
     let poison = [
         (large.as_str(), "", "at most 262144 are delivered"),
-        (deep.as_str(), "", "400 levels"),
+        (deep.as_str(), "", "deeper than 128 levels"),
         ("1", r#"{"Host":"evil"}"#, "host"),
         ("1", r#"{"x-a":"b\r\nc: d"}"#, "x-a"),
         ("1", r#"{"x-a":7}"#, "header"),

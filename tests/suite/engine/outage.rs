@@ -1,0 +1,108 @@
+//! A Postgres that goes away and comes back, under the real program: callers are told to come back, nothing delivered is
+//! delivered again, and nobody has to restart anything.
+
+use std::time::Instant;
+
+use super::service::Service;
+use super::*;
+use crate::support::postgres::Server;
+use crate::support::receiver::Reply;
+
+/// The server, the program on it, and a second way to its database.
+async fn start(receiver: &Receiver, timeout: &str) -> (Server, Service, Arc<dyn Store>) {
+    let server = Server::start().await;
+    let service = Service::start(server.url(), receiver, timeout, "").await;
+    let store = outboxd::store::connect(&outboxd::store::StoreOptions::new(server.url())).await.unwrap();
+    (server, service, store)
+}
+
+async fn until_ready(service: &Service) {
+    let began = Instant::now();
+    while service.call("GET", "/readyz").await.status != 200 {
+        assert!(began.elapsed() < PATIENCE, "it does not become ready again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn enqueue(store: &Arc<dyn Store>, count: usize) {
+    store.enqueue(&vec![NewEvent::new("a", "1"); count]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_that_is_down_is_a_503_until_it_is_back() {
+    let receiver = Receiver::start().await;
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 1).await;
+    assert_eq!(service.run().await["completed"], 1);
+    enqueue(&store, 3).await;
+    server.stop();
+
+    let id = Uuid::now_v7();
+    for (method, path) in [
+        ("POST", "/v1/process".to_owned()),
+        ("POST", "/v1/process?mode=async".to_owned()),
+        ("POST", format!("/v1/events/{id}/process")),
+        ("GET", format!("/v1/events/{id}")),
+        ("GET", "/v1/dead-letters".to_owned()),
+        ("GET", "/readyz".to_owned()),
+    ] {
+        let began = Instant::now();
+        let answer = service.call(method, &path).await;
+        assert_eq!((answer.status, &answer.body["code"]), (503, &"database-unavailable".into()), "{path} {answer:?}");
+        assert!(answer.head.contains("\r\nretry-after: "), "{path} {answer:?}");
+        assert!(answer.body["partial"].is_null(), "{path} {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{path} {:?}", began.elapsed());
+    }
+    assert_eq!(service.call("GET", "/livez").await.status, 200);
+
+    server.start_again();
+    until_ready(&service).await;
+    assert_eq!(service.run().await["completed"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_delivered_while_the_database_blinked_is_settled_and_not_repeated() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::status(200).held());
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 30).await;
+    let run = service.begin_run(60_000);
+    receiver.wait_for(30).await;
+    server.stop();
+    receiver.release_all();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.start_again();
+    let answer = run.await.unwrap();
+    // Whether the run itself met the outage is a matter of chance.
+    let report = if answer.status == 200 { &answer.body } else { &answer.body["partial"] };
+    assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+    assert_eq!((&report["claimed"], &report["completed"]), (&30.into(), &30.into()), "{answer:?}");
+    until_ready(&service).await;
+    let after = service.run().await;
+    assert_eq!((&after["claimed"], &after["reaped"]), (&0.into(), &0.into()), "{after}");
+    assert_eq!(receiver.received().len(), 30);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_lost_during_a_run_is_a_503_with_what_was_done() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::status(200).held());
+    let (mut server, service, store) = start(&receiver, "1s").await;
+    receiver.then(Reply::status(200));
+    enqueue(&store, 5).await;
+    let run = service.begin_run(2_500);
+    receiver.wait_for(5).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.stop();
+    receiver.release_all();
+    let answer = run.await.unwrap();
+    assert_eq!((answer.status, &answer.body["code"]), (503, &"database-unavailable".into()), "{answer:?}");
+    assert!(answer.head.contains("\r\nretry-after: "));
+    let partial = &answer.body["partial"];
+    assert_eq!((&partial["claimed"], &partial["completed"]), (&5.into(), &1.into()), "{answer:?}");
+    assert_eq!(partial["stop_reason"], "error");
+    server.start_again();
+    until_ready(&service).await;
+    let left = service.run().await;
+    assert_eq!((&left["claimed"], &left["reaped"]), (&0.into(), &0.into()), "their leases have not ended: {left}");
+}
