@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{Store, StoreError};
 
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_mins(1);
 const BATCH: u32 = 1_000;
 /// Batches at most in one period: the database has other things to do.
 const BATCHES: u32 = 100;
@@ -26,7 +26,7 @@ pub struct Retention {
 impl Default for Retention {
     /// 7 and 30 days.
     fn default() -> Self {
-        let day = Duration::from_secs(24 * 60 * 60);
+        let day = Duration::from_hours(24);
         Self { completed: day * 7, skipped: day * 30 }
     }
 }

@@ -34,3 +34,7 @@ pub mod run;
 pub mod store;
 pub mod telemetry;
 pub mod timestamp;
+
+/// The database driver, in the version whose connections [`store::postgres::enqueue_in`] and
+/// [`store::postgres::complete_in`] take.
+pub use sqlx;

@@ -4,6 +4,8 @@
 //! because its place would mean something else there. It holds nothing secret and is not signed: a forged one shows
 //! nothing that its caller could not see anyway.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
@@ -26,7 +28,9 @@ impl List {
         let mut text = name.to_owned();
         for filter in filters {
             match filter {
-                Some(filter) => text.push_str(&format!("|{}:{filter}", filter.len())),
+                Some(filter) => {
+                    let _ = write!(text, "|{}:{filter}", filter.len());
+                }
                 None => text.push_str("|-"),
             }
         }

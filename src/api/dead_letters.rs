@@ -56,6 +56,7 @@ pub(super) struct DeadLettersView {
     /// At most `limit` events; may be few or none before the end of the list.
     data: Vec<EventView>,
     /// Where the list goes on; null only at its end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 
@@ -91,7 +92,7 @@ pub(super) async fn list(
 #[schema(as = Requeue)]
 pub(super) struct RequeueBody {
     /// In how many milliseconds it becomes due; at once when it is not given.
-    #[schema(maximum = 316224000000_u64)]
+    #[schema(maximum = 316_224_000_000_u64)]
     delay_ms: Option<u64>,
     /// A new attempts limit; unchanged when it is not given.
     #[schema(minimum = 1, maximum = 100)]

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::ApiState;
 use super::auth::{Caller, Scope};
@@ -38,7 +39,7 @@ impl FromQuery for Wait {
 #[schema(as = ProcessEvent)]
 pub(super) struct WaitBody {
     /// How long to wait for the outcome; 30000 when it is not given.
-    #[schema(maximum = 840000)]
+    #[schema(maximum = 840_000)]
     wait_ms: Option<u64>,
 }
 
@@ -46,8 +47,8 @@ pub(super) struct WaitBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProcessedEvent)]
 pub(super) struct ProcessedView {
-    /// `completed`, `pending`, `processing`, `skipped`, `dead_letter` or `lease_lost`.
-    #[schema(pattern = "^(completed|pending|processing|skipped|dead_letter|lease_lost)$", example = "completed")]
+    /// The word for it.
+    #[schema(schema_with = outcome_schema)]
     outcome: &'static str,
     /// Why the event was left as it is, when it was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +56,12 @@ pub(super) struct ProcessedView {
     reason: Option<String>,
     /// The event as it is now.
     event: EventView,
+}
+
+fn outcome_schema() -> Object {
+    let words = ["completed", "pending", "processing", "skipped", "dead_letter", "lease_lost"];
+    let description = "What the event has become; `processing` when it is in a handler's hands, here or elsewhere.";
+    ObjectBuilder::new().schema_type(Type::String).description(Some(description)).enum_values(Some(words)).build()
 }
 
 /// Process one event now, if it is due, and wait for the outcome.
@@ -65,7 +72,7 @@ pub(super) struct ProcessedView {
     post, path = "/v1/events/{id}/process", tag = "events", operation_id = "processEvent",
     params(
         ("id" = Uuid, Path, description = "The event's id."),
-        ("wait_ms" = Option<u64>, Query, minimum = 0, maximum = 840000,
+        ("wait_ms" = Option<u64>, Query, minimum = 0, maximum = 840_000,
             description = "How long to wait for the outcome; 30000 when it is not given. Not together with the body's."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),

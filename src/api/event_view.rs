@@ -6,12 +6,13 @@ use axum::http::HeaderValue;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use uuid::Uuid;
 
 use super::ApiState;
 use super::auth::{Caller, Scope};
 use super::query::DEFAULT_OUTBOX;
-use crate::event::Event;
+use crate::event::{Event, Status};
 use crate::store::Attempt;
 use crate::timestamp::Timestamp;
 
@@ -29,10 +30,10 @@ pub struct EventView {
     #[schema(example = "invoice.created")]
     event_type: String,
     /// What the event is about.
-    #[schema(example = "invoice/42")]
+    #[schema(example = "invoice/42", required = true)]
     subject: Option<String>,
-    /// Where the event stands: pending, processing, completed, `dead_letter` or skipped.
-    #[schema(pattern = "^(pending|processing|completed|dead_letter|skipped)$", example = "pending")]
+    /// Where the event stands.
+    #[schema(schema_with = status_schema)]
     status: &'static str,
     /// Failed attempts since it was enqueued or last requeued.
     attempts: i32,
@@ -44,23 +45,25 @@ pub struct EventView {
     #[schema(value_type = String, format = DateTime)]
     available_at: Timestamp,
     /// When the present claim was made.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
     locked_at: Option<Timestamp>,
     /// When the present claim's lease ends.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
     lease_until: Option<Timestamp>,
     /// When it was enqueued.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// When it reached a terminal state.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
     processed_at: Option<Timestamp>,
     /// When it became a dead letter, while it is one.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
     dead_at: Option<Timestamp>,
     /// Why the latest failure, deferral, skip or discard happened.
+    #[schema(required = true)]
     last_error: Option<String>,
     /// The caller's key.
+    #[schema(required = true)]
     idempotency_key: Option<String>,
     /// Sent along to the receiver.
     headers: BTreeMap<String, String>,
@@ -130,6 +133,14 @@ pub(super) async fn view_changed(state: &ApiState, mut event: Event, caller: &Ca
     EventView::new(event, caller)
 }
 
+fn status_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("Where the event stands."))
+        .enum_values(Some(Status::ALL.map(Status::as_str)))
+        .build()
+}
+
 /// One attempt to deliver an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Attempt)]
@@ -144,10 +155,13 @@ pub(super) struct AttemptView {
     /// What the handler said, or `expired` for a lease that was taken back.
     outcome: String,
     /// The receiver's HTTP status.
+    #[schema(required = true)]
     status_code: Option<i32>,
     /// What went wrong.
+    #[schema(required = true)]
     error: Option<String>,
     /// The beginning of the receiver's answer.
+    #[schema(required = true)]
     response: Option<String>,
 }
 
@@ -168,7 +182,6 @@ impl From<Attempt> for AttemptView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Status;
 
     fn event(payload: &str) -> Event {
         let at = Timestamp::from_micros(1);

@@ -68,7 +68,7 @@ impl Default for ApiSettings {
             tokens: Vec::new(),
             max_body_bytes: 1024 * 1024,
             max_payload_bytes: 256 * 1024,
-            max_runtime_cap: Duration::from_secs(840),
+            max_runtime_cap: Duration::from_mins(14),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct NewEventBody {
     #[schema(value_type = Option<String>, format = DateTime)]
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
-    #[schema(maximum = 316224000000_u64)]
+    #[schema(maximum = 316_224_000_000_u64)]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]
@@ -70,7 +70,7 @@ pub(super) struct NewBatchEventBody {
     #[schema(value_type = Option<String>, format = DateTime)]
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
-    #[schema(maximum = 316224000000_u64)]
+    #[schema(maximum = 316_224_000_000_u64)]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]

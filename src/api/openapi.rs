@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, Required, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use super::code::Code;
-use super::problem::{ProblemBody, RefusedField};
+use super::problem::{Problem, ProblemBody, RefusedField};
+use super::query::MAX_TYPES;
 use super::{dead_letters, event_batch, event_cancel, event_process, events, health, in_flight, process, runs};
 use crate::run::{RunRecord, RunReport};
 
@@ -41,7 +44,7 @@ use crate::run::{RunRecord, RunReport};
         dead_letters::requeue, dead_letters::discard, health::livez, health::readyz, read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
-    modifiers(&Bearer),
+    modifiers(&Bearer, &Parameters, &OptionalBodies),
     security(("bearer" = [])),
 )]
 struct Description;
@@ -62,9 +65,61 @@ impl Modify for Bearer {
     }
 }
 
+/// What the parameters that several paths share may look like, said once.
+struct Parameters;
+
+impl Modify for Parameters {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        for parameter in operations(openapi).filter_map(|operation| operation.parameters.as_mut()).flatten() {
+            let RefOr::T(parameter) = parameter else { continue };
+            if let Some(schema) = parameter_schema(&parameter.name) {
+                parameter.schema = Some(schema.into());
+            }
+        }
+    }
+}
+
+fn parameter_schema(name: &str) -> Option<Schema> {
+    let text = |pattern: &str| ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
+    let event_type = text("^[A-Za-z0-9._:/-]+$").min_length(Some(1)).max_length(Some(200));
+    Some(match name {
+        "outbox" => text("^[a-z][a-z0-9_-]*$").max_length(Some(63)).into(),
+        "type" | "types" => ArrayBuilder::new().items(event_type).max_items(Some(MAX_TYPES)).into(),
+        "subject" | "key" | "value" => text(NO_CONTROLS).max_length(Some(255)).into(),
+        "error_contains" => text(NO_CONTROLS).max_length(Some(500)).into(),
+        "cursor" => text("^[A-Za-z0-9_-]{43}$").into(),
+        "idempotency-key" => text(r#"^([!#-~]([ -~]{0,253}[!-~])?|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#).into(),
+        _ => return None,
+    })
+}
+
+const NO_CONTROLS: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
+
+/// A body that may be left out: leaving it out is not the same as sending `null`, which is refused.
+struct OptionalBodies;
+
+impl Modify for OptionalBodies {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        for body in operations(openapi).filter_map(|operation| operation.request_body.as_mut()) {
+            let RefOr::T(body) = body else { continue };
+            for content in body.content.values_mut() {
+                let RefOr::T(content) = content else { continue };
+                if let Some(RefOr::T(Schema::OneOf(choice))) = &content.schema {
+                    content.schema = choice.items.iter().find(|item| matches!(item, RefOr::Ref(_))).cloned();
+                    body.required = Some(Required::False);
+                }
+            }
+        }
+    }
+}
+
+fn operations(openapi: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &mut Operation> {
+    openapi.paths.paths.values_mut().flat_map(|item| [item.get.as_mut(), item.post.as_mut()]).flatten()
+}
+
 static YAML: LazyLock<String> = LazyLock::new(|| Description::openapi().to_yaml().unwrap_or_default());
 
-/// The description of the interface, OpenAPI 3.1 as YAML; the same text on every call.
+/// The description of the interface, `OpenAPI` 3.1 as YAML; the same text on every call.
 #[must_use]
 pub fn openapi_yaml() -> String {
     YAML.clone()
@@ -115,8 +170,22 @@ pub(super) fn responses(kind: Kind, own: &[Code]) -> BTreeMap<String, RefOr<utoi
 fn response(codes: &[Code]) -> utoipa::openapi::Response {
     let lines: Vec<String> = codes.iter().map(|code| format!("`{}`: {}.", code.as_str(), code.title())).collect();
     let schema = Ref::from_schema_name("Problem");
-    let content = ContentBuilder::new().schema(Some(schema)).build();
-    ResponseBuilder::new().description(lines.join(" ")).content("application/problem+json", content).build()
+    let example =
+        codes.first().map(|code| Problem::new(*code, code.title()).body("01990000-0000-7000-8000-000000000001"));
+    let example = example.and_then(|body| serde_json::to_value(body).ok());
+    let content = ContentBuilder::new().schema(Some(schema)).example(example).build();
+    let mut response =
+        ResponseBuilder::new().description(lines.join(" ")).content("application/problem+json", content).build();
+    let header = match codes.first().map(|code| code.status()) {
+        Some(StatusCode::UNAUTHORIZED) => Some(("www-authenticate", "`Bearer`")),
+        Some(StatusCode::SERVICE_UNAVAILABLE) => Some(("retry-after", "Seconds after which to try again.")),
+        _ => None,
+    };
+    if let Some((name, description)) = header {
+        let header = HeaderBuilder::new().description(Some(description)).build();
+        response.headers.insert(name.to_owned(), header.into());
+    }
+    response
 }
 
 /// Declares the problems that a path can answer with: those of its kind, and its own.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::ApiState;
 use super::body::OptionalJson;
@@ -35,18 +35,22 @@ pub(super) enum Mode {
 }
 
 /// What a run is asked to do; the same from a query and from a body.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Process, examples(json!({"batch_size": 100, "max_runtime_ms": 50000})))]
 pub(super) struct Parameters {
     /// Events that the run may claim; 100 when it is not given.
     #[schema(minimum = 1, maximum = 10000)]
+    #[param(minimum = 1, maximum = 10000)]
     batch_size: Option<u64>,
     /// How long the run may take; 50000, or the configured cap if that is smaller, when it is not given.
-    #[schema(minimum = 1, maximum = 840000)]
+    #[schema(minimum = 1, maximum = 840_000)]
+    #[param(minimum = 1, maximum = 840_000)]
     max_runtime_ms: Option<u64>,
     /// Time that must be left to claim another event; 0 when it is not given.
-    #[schema(maximum = 840000)]
+    #[schema(maximum = 840_000)]
+    #[param(maximum = 840_000)]
     min_remaining_ms: Option<u64>,
     /// Only events of these types.
     #[schema(max_items = 1000)]
@@ -141,15 +145,7 @@ fn either<T>(name: &str, query: Option<T>, body: Option<T>) -> Answer<Option<T>>
 /// An event that fails is not a run that fails: the answer is 200 with the counts.
 #[utoipa::path(
     get, path = "/v1/process", tag = "process", operation_id = "processByGet",
-    params(
-        ("batch_size" = Option<u64>, Query, minimum = 1, maximum = 10000, description = "Events that the run may claim; 100 when it is not given."),
-        ("max_runtime_ms" = Option<u64>, Query, minimum = 1, maximum = 840000, description = "How long the run may take; 50000, or the configured cap if that is smaller, when it is not given."),
-        ("min_remaining_ms" = Option<u64>, Query, minimum = 0, maximum = 840000, description = "Time that must be left to claim another event; 0 when it is not given."),
-        ("types" = Option<Vec<String>>, Query, description = "Only events of these types; may be repeated."),
-        ("subject" = Option<String>, Query, max_length = 255, description = "Only events of this subject."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
-        ("mode" = Option<Mode>, Query, description = "Whether the answer waits for the run; `sync` when it is not given."),
-    ),
+    params(Parameters),
     responses(
         (status = 200, description = "The run's report.", body = RunReport),
         (status = 202, description = "The run has begun; `location` leads to its report.", body = RunReport,
@@ -164,15 +160,7 @@ pub(super) async fn by_get(State(state): State<ApiState>, Query(query): Query<Pa
 /// Process what is due, within a budget; parameters in the query, the body or both, each once.
 #[utoipa::path(
     post, path = "/v1/process", tag = "process", operation_id = "process",
-    params(
-        ("batch_size" = Option<u64>, Query, minimum = 1, maximum = 10000, description = "Events that the run may claim; 100 when it is not given."),
-        ("max_runtime_ms" = Option<u64>, Query, minimum = 1, maximum = 840000, description = "How long the run may take; 50000, or the configured cap if that is smaller, when it is not given."),
-        ("min_remaining_ms" = Option<u64>, Query, minimum = 0, maximum = 840000, description = "Time that must be left to claim another event; 0 when it is not given."),
-        ("types" = Option<Vec<String>>, Query, description = "Only events of these types; may be repeated."),
-        ("subject" = Option<String>, Query, max_length = 255, description = "Only events of this subject."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
-        ("mode" = Option<Mode>, Query, description = "Whether the answer waits for the run; `sync` when it is not given."),
-    ),
+    params(Parameters),
     request_body(content = Option<Parameters>),
     responses(
         (status = 200, description = "The run's report.", body = RunReport),
@@ -207,7 +195,7 @@ async fn run(state: &ApiState, parameters: Parameters) -> Answer<Response> {
 mod tests {
     use super::*;
 
-    const CAP: Duration = Duration::from_secs(840);
+    const CAP: Duration = Duration::from_mins(14);
 
     #[test]
     fn the_default_runtime_is_lowered_to_a_smaller_cap_but_a_wish_beyond_it_is_refused() {

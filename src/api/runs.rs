@@ -38,6 +38,7 @@ pub(super) struct RunsView {
     /// At most `limit` runs.
     data: Vec<RunRecord>,
     /// Where the list goes on; null only at its end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 

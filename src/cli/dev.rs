@@ -26,7 +26,7 @@ const DEFAULT_DATABASE: &str = "sqlite://outboxd.db";
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-const MAX_RUNTIME_CAP: Duration = Duration::from_secs(840);
+const MAX_RUNTIME_CAP: Duration = Duration::from_mins(14);
 
 /// Try everything on this machine: a database file, no tokens, poller on, a receiver that shows what arrives
 ///

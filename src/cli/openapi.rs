@@ -5,7 +5,7 @@ use clap::Args;
 use super::output;
 use crate::api;
 
-/// Print the HTTP interface's description (OpenAPI 3.1, YAML)
+/// Print the description of the HTTP interface as YAML
 #[derive(Debug, Args)]
 #[command(after_help = "Example: outboxd openapi > openapi.yaml")]
 pub(super) struct Arguments {}

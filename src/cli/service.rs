@@ -71,10 +71,16 @@ impl Service {
             tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
         }
         let cleaning = housekeeping::run(Arc::clone(&store), settings.retention, stop.clone());
-        tasks.spawn(async { Ok(cleaning.await) });
+        tasks.spawn(async {
+            cleaning.await;
+            Ok(())
+        });
         if let Some(interval) = settings.poll_interval {
             let polling = poller::run(processor.clone(), interval, stop.clone());
-            tasks.spawn(async { Ok(polling.await) });
+            tasks.spawn(async {
+                polling.await;
+                Ok(())
+            });
         }
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "ready");
         extras.announce.map_or(Ok(()), |announce| announce(address))?;

@@ -26,6 +26,7 @@ impl Signals {
 }
 
 /// Ends the program at once: whoever signals twice does not want to wait. Leases expire by themselves.
+#[allow(clippy::exit, reason = "running handlers must not be waited for")]
 pub(super) fn exit_now(signal: &'static str) -> ! {
     tracing::warn!(
         signal,

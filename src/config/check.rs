@@ -9,10 +9,10 @@ use super::text::written;
 use crate::telemetry::check_level;
 
 const MEBIBYTE: usize = 1024 * 1024;
-const HOUR: Duration = Duration::from_secs(60 * 60);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 /// As long as an event may be put off at most.
-const TEN_YEARS: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+const TEN_YEARS: Duration = Duration::from_hours(10 * 366 * 24);
 
 /// Judges every scalar.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {

@@ -43,7 +43,7 @@ impl Problems {
     }
 
     /// Adds a value that lies outside its range.
-    pub(super) fn range<T: PartialOrd + fmt::Display>(&mut self, key: &str, value: T, least: T, most: T) {
+    pub(super) fn range<T: PartialOrd + Copy + fmt::Display>(&mut self, key: &str, value: T, least: T, most: T) {
         if value < least || value > most {
             self.add(key, format!("{value} is out of range: valid are {least} to {most}"));
         }

@@ -25,7 +25,7 @@ impl Receivers {
         key: &str,
         url: &str,
         written: &Route,
-        secrets: Vec<String>,
+        secrets: &[String],
     ) -> Result<Arc<dyn Handler>, ConfigError> {
         let secrets: Result<Vec<SigningSecret>, _> = secrets.iter().map(|secret| secret.parse()).collect();
         let secrets =

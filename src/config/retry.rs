@@ -51,7 +51,7 @@ fn schedule(key: &str, delays: &[Duration], jitter: f64) -> Result<RetryPolicy, 
 fn exponential_policy(key: &str, retry: &Retry) -> Result<RetryPolicy, ConfigError> {
     let base = retry.base.unwrap_or(Duration::from_secs(1));
     let factor = retry.factor.unwrap_or(2.0);
-    let max = retry.max.unwrap_or(Duration::from_secs(60 * 60));
+    let max = retry.max.unwrap_or(Duration::from_hours(1));
     let jitter = retry.jitter.unwrap_or(DEFAULT_JITTER);
     let mut problems = Problems::default();
     duration_range(&mut problems, &format!("{key}.base"), base, SHORTEST_DELAY, MAX_DELAY);

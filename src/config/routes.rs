@@ -14,7 +14,7 @@ use crate::handler::{Discard, Handler, Log, Pattern, Registry, Route};
 use crate::outcome::Policy;
 use crate::processor::LeasePolicy;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_hours(24);
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(10);
 const MAX_NAME_CHARS: usize = 100;
 const MAX_SECRETS: usize = 10;
@@ -93,13 +93,13 @@ fn check_scalars(key: &str, written: &Written, problems: &mut Problems) {
 /// A fixed lease that ends before the handler must have ended would let a second worker deliver the same event.
 fn check_lease(key: &str, written: &Written, lease: LeasePolicy, problems: &mut Problems) {
     let LeasePolicy::Fixed(lease) = lease else { return };
-    let least = written.timeout.saturating_add(Duration::from_secs(1));
-    if lease < least {
-        let (lease, timeout, least) = (text::written(lease), text::written(written.timeout), text::written(least));
+    let shortest = written.timeout.saturating_add(Duration::from_secs(1));
+    if lease < shortest {
+        let [lease, timeout, shortest] = [lease, written.timeout, shortest].map(text::written);
         problems.add(
             "run.lease",
             format!(
-                "{lease:?} is too short for {key} with timeout {timeout:?}: valid are \"auto\" and at least {least:?}"
+                "{lease:?} is too short for {key} with timeout {timeout:?}: valid are \"auto\" and at least {shortest:?}"
             ),
         );
     }
@@ -124,7 +124,7 @@ fn handler(
 ) -> Result<Arc<dyn Handler>, ConfigError> {
     match (written.handler.as_deref(), &written.url) {
         (None, Some(url)) => {
-            receivers.receiver(key, url.reveal(), written, signing_secrets(key, written, environment)?)
+            receivers.receiver(key, url.reveal(), written, &signing_secrets(key, written, environment)?)
         }
         (Some(name), None) => {
             refuse_receiver_settings(key, written)?;

@@ -86,7 +86,7 @@ impl Default for Run {
             concurrency: 64,
             lease: None,
             attempt_log: AttemptLog::Failures,
-            max_runtime_cap: Duration::from_secs(840),
+            max_runtime_cap: Duration::from_mins(14),
         }
     }
 }
@@ -140,7 +140,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { completed: Duration::from_secs(7 * 24 * 60 * 60), skipped: Duration::from_secs(30 * 24 * 60 * 60) }
+        Self { completed: Duration::from_hours(7 * 24), skipped: Duration::from_hours(30 * 24) }
     }
 }
 

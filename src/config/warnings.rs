@@ -53,7 +53,7 @@ fn warn_of_route(route: &Route, cap: Duration, warnings: &mut Vec<String>) {
     let name = &route.name;
     match route.handler.as_deref() {
         Some("log") => {
-            warnings.push(format!("route {name:?} only logs its events and completes them: for development"))
+            warnings.push(format!("route {name:?} only logs its events and completes them: for development"));
         }
         Some("discard") => warnings.push(format!("route {name:?} DISCARDS its events: for benchmarks")),
         _ => {}

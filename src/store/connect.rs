@@ -1,5 +1,6 @@
 //! From a database URL to a [`Store`].
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 
 /// How to reach a database and how much of it to use.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct StoreOptions {
     /// `postgres://…` or `sqlite://…`; may hold a password, so it is never logged.
     pub url: String,
@@ -20,6 +21,19 @@ pub struct StoreOptions {
     pub max_payload_bytes: usize,
     /// How long one call may take before its connection is given up.
     pub call_deadline: Duration,
+}
+
+impl fmt::Debug for StoreOptions {
+    /// Leaves out the URL, which may hold a password.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("StoreOptions")
+            .field("max_connections", &self.max_connections)
+            .field("pooler", &self.pooler)
+            .field("max_payload_bytes", &self.max_payload_bytes)
+            .field("call_deadline", &self.call_deadline)
+            .finish_non_exhaustive()
+    }
 }
 
 impl StoreOptions {

@@ -29,6 +29,9 @@ impl Run {
             self.slot = None;
             return;
         }
+        if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
+            return;
+        }
         let Some(slots) = self.free_slots() else {
             self.wants_slot = true;
             return;
@@ -50,6 +53,11 @@ impl Run {
             && !self.subject_drained
             // What has ended is settled before more is begun: memory stays bounded.
             && self.finished.len() < self.shared.settings.concurrency.max(MAX_BATCH)
+    }
+
+    /// Whether so few are better left to wait for more; never when no handler is running that could bring more.
+    fn shall_linger(&self, until: Instant, count: usize) -> bool {
+        !self.started.is_empty() && count < self.shared.settings.concurrency / 2 && Instant::now() < until
     }
 
     /// Nothing has ended the run yet.
@@ -98,6 +106,9 @@ impl Run {
     /// Settles everything that has ended while the last settlement was under way.
     pub(super) fn begin_settle(&mut self) {
         if self.settling.is_some() || self.finished.is_empty() {
+            return;
+        }
+        if self.shall_linger(self.settle_from, self.finished.len()) {
             return;
         }
         let count = self.finished.len().min(MAX_BATCH);

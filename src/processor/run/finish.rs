@@ -3,7 +3,7 @@
 use super::Run;
 use crate::processor::RunError;
 use crate::processor::plan::{all_fitting, is_wanted};
-use crate::run::{RunReport, RunState, StopReason};
+use crate::run::{RunReport, RunState, StopReason, Trigger};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 
 /// Types that a report names of each kind.
@@ -76,9 +76,10 @@ impl Run {
 
     fn log(&self) {
         let report = &self.report;
-        let (idle, error) = (report.is_idle(), self.failure.as_ref().map(ToString::to_string));
+        let error = self.failure.as_ref().map(ToString::to_string);
         let reason = report.stop_reason.map_or("", StopReason::as_str);
-        if idle && error.is_none() {
+        // The poller runs every second: its idle runs would be all that a log holds.
+        if report.is_idle() && error.is_none() && self.request.trigger == Trigger::Poller {
             tracing::debug!(run_id = %report.run_id, stop_reason = reason, "a run found nothing to do");
             return;
         }

@@ -30,6 +30,9 @@ use crate::outcome::Settlement;
 use crate::run::{RunReport, StopReason};
 use crate::store::{LaneClaim, StoreError};
 
+/// How long a run waits for more company before it claims or settles only a few while handlers are running. A handler
+/// that takes no time ends a moment after its neighbour; without this each would cost a statement of its own.
+const LINGER: Duration = Duration::from_millis(1);
 /// How often a run looks for handlers that have outstayed their time although it was theirs to notice.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How much later than its deadline a run counts a handler as gone that does not even yield.
@@ -69,6 +72,10 @@ enum Step {
 }
 
 /// A bounded pass over what is due.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each tells one independent thing that the next turn of the loop asks"
+)]
 pub(super) struct Run {
     shared: Arc<Shared>,
     request: RunRequest,
@@ -96,12 +103,16 @@ pub(super) struct Run {
     failure: Option<StoreError>,
     turn: usize,
     watched_at: Instant,
+    /// From when on even a small claim is made, and a small settlement.
+    claim_from: Instant,
+    settle_from: Instant,
 }
 
 impl Run {
     /// Judges the budget.
     pub(super) fn new(shared: Arc<Shared>, request: RunRequest) -> Result<Self, RunError> {
         let countdown = Countdown::start(request.budget);
+        let now = Instant::now();
         check_budget(&shared, &request, &countdown)?;
         Ok(Self {
             shared,
@@ -125,7 +136,9 @@ impl Run {
             stopping: false,
             failure: None,
             turn: fastrand::usize(..1_000),
-            watched_at: Instant::now(),
+            watched_at: now,
+            claim_from: now,
+            settle_from: now,
         })
     }
 
@@ -190,8 +203,7 @@ impl Run {
 
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
         let slots = Arc::clone(&self.shared.slots);
-        let wake_at = self.shared.lanes().next_sweep().min(self.watched_at + WATCH_EVERY);
-        let wake_at = wake_at.max(Instant::now() + Duration::from_millis(5));
+        let wake_at = self.wake_at();
         tokio::select! {
             claimed = next(&mut self.claiming) => Step::Claimed(claimed),
             settled = next(&mut self.settling) => Step::Settled(settled),
@@ -203,6 +215,14 @@ impl Run {
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,
             () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,
         }
+    }
+
+    /// When to look again although nothing has happened.
+    fn wake_at(&self) -> Instant {
+        let now = Instant::now();
+        let watch = self.shared.lanes().next_sweep().max(now + 5 * LINGER).min(self.watched_at + WATCH_EVERY);
+        let lingering = [self.claim_from, self.settle_from].into_iter().filter(|from| *from > now);
+        lingering.fold(watch, Instant::min)
     }
 
     /// Why the run ends, judged by what is left.

@@ -31,6 +31,9 @@ pub(super) fn store_error(error: Error) -> StoreError {
         source: Some(Box::new(error)),
     };
     match &error {
+        Error::Database(database) if database.message().contains("startup parameter") => {
+            unavailable("a pooler stands before the database: set database.pooler to true", error)
+        }
         Error::Database(database) => {
             let code = database.code().unwrap_or_default().into_owned();
             by_code(&code, error)
@@ -38,7 +41,7 @@ pub(super) fn store_error(error: Error) -> StoreError {
         Error::Io(_) => unavailable("the connection failed", error),
         Error::Tls(_) => unavailable("TLS failed", error),
         Error::Protocol(_) => unavailable("the server broke the protocol", error),
-        Error::PoolTimedOut => unavailable("no connection became free in time", error),
+        Error::PoolTimedOut => unavailable("no connection could be made, or became free, in time", error),
         Error::PoolClosed | Error::WorkerCrashed => unavailable("the connection pool is closed", error),
         Error::Configuration(_) => unavailable("the connection settings were refused", error),
         _ => StoreError::Internal { reason: "the driver failed".to_owned(), source: Some(Box::new(error)) },

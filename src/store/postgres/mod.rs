@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use own_transaction::{complete_in, enqueue_in};
 
-use self::call::Caller;
+use self::call::{Caller, SESSION_SETTINGS};
 use self::statements::Statements;
 use super::table::Table;
 use super::{
@@ -51,15 +51,32 @@ impl PostgresStore {
         let connect = PgConnectOptions::from_str(&options.url)
             .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
             .disable_statement_logging();
-        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes);
+        // A name in one of the pooler's sessions would meet the same name given by another client.
+        let prepared = !options.pooler;
+        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
         Ok(Self { caller: Caller::new(options, connect, statements) })
+    }
+
+    /// The names and texts of the statements as they are sent. No part of the interface: the tests ask the database how
+    /// it runs exactly these, on tables of a size that no call through the store could show.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, String)> {
+        self.caller.statements().texts()
+    }
+
+    /// What each of the store's sessions sets before it runs them, for the same tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> [(&'static str, &'static str); 3] {
+        SESSION_SETTINGS
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        schema::migrate(self.caller.pool()).await
+        schema::migrate(self.caller.pool(), self.caller.tasks()).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

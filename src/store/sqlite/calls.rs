@@ -4,8 +4,6 @@
 //! the deadline fails as unavailable and its connection is closed, not returned, so that no open transaction can ever
 //! meet a later borrower.
 
-use std::time::Duration;
-
 use futures_util::future::BoxFuture;
 use sqlx::{Connection, SqliteConnection, SqlitePool};
 use tokio::time::{Instant, timeout_at};
@@ -38,7 +36,7 @@ impl SqliteStore {
                 }
             })
         });
-        on_own_task(self.writer.clone(), self.call_deadline, transaction).await
+        self.on_own_task(self.writer.clone(), transaction).await
     }
 
     /// Runs the work on a reading connection.
@@ -47,29 +45,29 @@ impl SqliteStore {
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
-        on_own_task(self.reader.clone(), self.call_deadline, Box::new(work)).await
+        self.on_own_task(self.reader.clone(), Box::new(work)).await
     }
-}
 
-async fn on_own_task<T, E>(pool: SqlitePool, deadline: Duration, work: Work<T, E>) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<StoreError> + Send + 'static,
-{
-    let ends_at = Instant::now() + deadline;
-    let task = tokio::spawn(async move {
-        let acquired = timeout_at(ends_at, pool.acquire()).await.map_err(|_| too_slow())?;
-        let mut connection = acquired.map_err(from_sqlx)?;
-        let answer = timeout_at(ends_at, work(&mut connection)).await;
-        answer.unwrap_or_else(|_| {
-            connection.close_on_drop();
-            Err(too_slow().into())
+    async fn on_own_task<T, E>(&self, pool: SqlitePool, work: Work<T, E>) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let ends_at = Instant::now() + self.call_deadline;
+        let task = self.tasks.spawn(async move {
+            let acquired = timeout_at(ends_at, pool.acquire()).await.map_err(|_| too_slow())?;
+            let mut connection = acquired.map_err(from_sqlx)?;
+            let answer = timeout_at(ends_at, work(&mut connection)).await;
+            answer.unwrap_or_else(|_| {
+                connection.close_on_drop();
+                Err(too_slow().into())
+            })
+        });
+        task.await.unwrap_or_else(|error| {
+            let reason = "the call's task did not end".to_owned();
+            Err(StoreError::Internal { reason, source: Some(Box::new(error)) }.into())
         })
-    });
-    task.await.unwrap_or_else(|error| {
-        let reason = "the call's task did not end".to_owned();
-        Err(StoreError::Internal { reason, source: Some(Box::new(error)) }.into())
-    })
+    }
 }
 
 fn too_slow() -> StoreError {

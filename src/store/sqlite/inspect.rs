@@ -39,13 +39,13 @@ WHERE e.{subject} = ?2 AND e.{processed_at} IS NULL
 LIMIT 10";
 
 /// ?1 types as a JSON array, empty for all; ?2 the largest payload that is read. The values are compared outside, for
-/// `SQLite`'s own ->> would turn true into 1 and rewrite numbers. Looks at the first 10,000 live events only.
+/// `SQLite`'s own ->> would turn true into 1 and rewrite numbers. The rows come one
+/// by one: a false "not in flight" would be worse than a slow answer, which the call's deadline ends.
 pub(super) const IN_FLIGHT_PAYLOAD: &str = "-- outbox: in flight by payload
 SELECT e.{id}, CASE WHEN length(CAST(e.{payload} AS BLOB)) <= ?2 THEN e.{payload} END
 FROM {events} AS e INDEXED BY outbox_event_live
 WHERE e.{processed_at} IS NULL
-    AND (?1 = '[]' OR e.{event_type} IN (SELECT value FROM json_each(?1)))
-LIMIT 10000";
+    AND (?1 = '[]' OR e.{event_type} IN (SELECT value FROM json_each(?1)))";
 
 impl SqliteStore {
     pub(super) async fn read_event(&self, event_id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {

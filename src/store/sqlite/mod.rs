@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::SqlitePool;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use self::statements::Statements;
@@ -47,6 +48,8 @@ pub struct SqliteStore {
     writer: SqlitePool,
     reader: SqlitePool,
     statements: Arc<Statements>,
+    /// Calls under way, also those that nobody waits for any more.
+    tasks: TaskTracker,
     call_deadline: Duration,
     max_payload_bytes: i64,
 }
@@ -146,6 +149,8 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
         self.reader.close().await;
         self.writer.close().await;
     }

@@ -5,8 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, SqlitePool};
+
+use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
@@ -34,6 +36,7 @@ impl SqliteStore {
             writer,
             reader,
             statements: Arc::new(Statements::new()),
+            tasks: TaskTracker::new(),
             call_deadline: options.call_deadline,
             max_payload_bytes: i64::try_from(options.max_payload_bytes).unwrap_or(i64::MAX),
         })
@@ -47,7 +50,8 @@ fn connect_options(url: &str) -> Result<SqliteConnectOptions, ConnectError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
-        .foreign_keys(false);
+        .foreign_keys(false)
+        .disable_statement_logging();
     // Each connection would have a memory of its own, and with the process every event would be gone.
     if options.get_filename().to_string_lossy().starts_with("file:sqlx-in-memory") {
         return Err(ConnectError::InvalidUrl { reason: "an outbox needs a file, not memory".to_owned() });

@@ -17,10 +17,11 @@ pub fn operations() -> BTreeSet<Operation> {
             path = format!("/{name}");
         } else if !line.starts_with("   ") {
             path.clear();
-        } else if let Some(method) = line.strip_prefix("    ").and_then(|rest| rest.strip_suffix(':')) {
-            if !path.is_empty() && ["get", "post", "put", "patch", "delete"].contains(&method) {
-                found.insert((method.to_uppercase(), path.clone()));
-            }
+        } else if let Some(method) = line.strip_prefix("    ").and_then(|rest| rest.strip_suffix(':'))
+            && !path.is_empty()
+            && ["get", "post", "put", "patch", "delete"].contains(&method)
+        {
+            found.insert((method.to_uppercase(), path.clone()));
         }
     }
     assert!(found.len() > 10, "openapi.yaml was not understood: {found:?}");

@@ -34,6 +34,7 @@ enum Pool {
 
 impl TestDb {
     /// A `SQLite` file without a schema.
+    #[allow(clippy::unused_async, reason = "its twin for Postgres waits")]
     pub async fn empty_sqlite() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = StoreOptions::new(format!("sqlite://{}", directory.path().join("outbox.db").display()));
