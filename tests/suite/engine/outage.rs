@@ -32,13 +32,13 @@ async fn enqueue(store: &Arc<dyn Store>, count: usize) {
 
 /// Every way to work ends with the advice to come back, soon enough for any caller to hear it.
 async fn refuses_everything(service: &Service) {
-    let id = Uuid::now_v7();
     let began = Instant::now();
     let calls = [
-        ("POST", "/v1/process".to_owned()),
-        ("GET", "/v1/process".to_owned()),
-        ("POST", "/v1/process?mode=async".to_owned()),
-        ("GET", "/readyz".to_owned()),
+        ("POST", "/v1/process"),
+        ("GET", "/v1/process"),
+        ("POST", "/v1/process?mode=async"),
+        ("GET", "/readyz"),
+        ("POST", "/v1/dead-letters/0197a0c2-7b1e-7c3a-9f00-0242ac120002/requeue"),
     ];
     let answers = calls.iter().map(|(method, path)| service.call(method, path));
     for (answer, call) in futures_util::future::join_all(answers).await.iter().zip(&calls) {
@@ -46,11 +46,7 @@ async fn refuses_everything(service: &Service) {
         assert!(answer.head.contains("\r\nretry-after: "), "{call:?} {answer:?}");
         assert!(answer.body["partial"].is_null(), "{call:?} {answer:?}");
     }
-    for path in [format!("/v1/events/{id}/process?wait_ms=0"), format!("/v1/dead-letters/{id}/requeue")] {
-        let answer = service.call("POST", &path).await;
-        assert!(matches!(answer.status, 503 | 404), "{path} {answer:?}");
-    }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -123,12 +119,14 @@ async fn a_database_lost_during_a_run_is_a_503_with_what_was_done() {
     let (mut server, service, store) = start(&receiver, "1s").await;
     receiver.then(Reply::status(200));
     enqueue(&store, 5).await;
+    let began = Instant::now();
     let run = service.begin_run(2_500);
     receiver.wait_for(5).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.stop();
     receiver.release_all();
     let answer = run.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert_eq!((answer.status, &answer.body["code"]), (503, &"database-unavailable".into()), "{answer:?}");
     assert!(answer.head.contains("\r\nretry-after: "));
     let partial = &answer.body["partial"];
