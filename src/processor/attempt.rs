@@ -65,6 +65,9 @@ pub(super) fn timed_out(route: &Route) -> Outcome {
 fn refusal(event: &ClaimedEvent, max_payload_bytes: usize) -> Option<String> {
     let Some(payload) = &event.payload else {
         let bytes = event.payload_bytes;
+        if usize::try_from(bytes).is_ok_and(|bytes| bytes <= max_payload_bytes) {
+            return Some("the payload is not UTF-8 text".to_owned());
+        }
         return Some(format!("the payload has {bytes} bytes; at most {max_payload_bytes} are delivered"));
     };
     if json::check(payload) == Err(JsonProblem::TooDeep) {

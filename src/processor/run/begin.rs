@@ -48,7 +48,7 @@ impl Run {
         }
     }
 
-    fn may_claim(&self) -> bool {
+    pub(super) fn may_claim(&self) -> bool {
         self.may_begin()
             && !self.subject_drained
             // What has ended is settled before more is begun: memory stays bounded.

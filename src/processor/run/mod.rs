@@ -37,6 +37,8 @@ const LINGER: Duration = Duration::from_millis(1);
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How much later than its deadline a run counts a handler as gone that does not even yield.
 const OVERDUE: Duration = Duration::from_secs(2);
+/// The same when the budget is about to end: what is overdue by so much is given up when so much is left.
+const CLOSING_OVERDUE: Duration = Duration::from_millis(250);
 /// How long after the end of its budget a run counts as lost that has not reported.
 const LOST_MARGIN: Duration = Duration::from_secs(60);
 
@@ -220,9 +222,10 @@ impl Run {
     /// When to look again although nothing has happened.
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        let watch = self.shared.lanes().next_sweep().max(now + 5 * LINGER).min(self.watched_at + WATCH_EVERY);
-        let lingering = [self.claim_from, self.settle_from].into_iter().filter(|from| *from > now);
-        lingering.fold(watch, Instant::min)
+        let sweep = self.may_claim().then(|| self.shared.lanes().next_sweep().max(now + 5 * LINGER));
+        let closing = now + self.countdown.remaining().saturating_sub(CLOSING_OVERDUE);
+        let ahead = [self.claim_from, self.settle_from, closing].into_iter().filter(|at| *at > now);
+        ahead.chain(sweep).fold(self.watched_at + WATCH_EVERY, Instant::min)
     }
 
     /// Why the run ends, judged by what is left.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{Id, JoinError};
 
-use super::{Claimed, LINGER, OVERDUE, Run, Started};
+use super::{CLOSING_OVERDUE, Claimed, LINGER, OVERDUE, Run, Started};
 use crate::handler::{Delivery, Route};
 use crate::lease::ClaimedEvent;
 use crate::outcome::{Change, Outcome, Settlement};
@@ -110,10 +110,12 @@ impl Run {
     /// Gives up on handlers that did not even yield at their deadline; whatever they say later is not heard.
     pub(super) fn note_overdue(&mut self) {
         self.watched_at = Instant::now();
+        let is_closing = self.countdown.remaining() <= CLOSING_OVERDUE;
+        let overdue = if is_closing { CLOSING_OVERDUE } else { OVERDUE };
         let late: Vec<Id> = self
             .started
             .iter()
-            .filter(|(_, started)| started.delivery.elapsed() > started.route.timeout + OVERDUE)
+            .filter(|(_, started)| started.delivery.elapsed() > started.route.timeout + overdue)
             .map(|(id, _)| *id)
             .collect();
         for id in late {

@@ -49,6 +49,7 @@ mod fairness;
 mod handlers;
 mod leases;
 mod life;
+mod locks;
 mod outage;
 mod overlap;
 mod poison;
