@@ -112,7 +112,9 @@ fn judge(node: &Value, found: &mut Vec<String>) {
             found.push(format!("{kind} over {rows} rows"));
         }
     }
-    children.iter().for_each(|child| judge(child, found));
+    for child in children {
+        judge(child, found);
+    }
 }
 
 fn rows(node: &Value) -> f64 {

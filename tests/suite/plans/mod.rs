@@ -54,8 +54,9 @@ fn claim(lanes: &[&str], each_lane: u64, lease_micros: i64) -> String {
 fn claims() -> Vec<Call> {
     // A claim reads the index once a lane, and each event's page twice or thrice: to lock it, to write it.
     let claim_buffers = 10 * BATCH;
+    // Nothing is vacuumed here, so entries of what earlier calls have settled stand in front of each lane.
     vec![
-        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES),
+        Call::new("survey('', 1000)".to_owned(), 30 + 12 * LIVE_LANES + BATCH),
         Call::new(claim(&LANES, BATCH / 4, 60_000_000), claim_buffers),
         Call::new(claim(&["backlog.bulk"], BATCH, 60_000_000), claim_buffers),
         Call::new(claim(&[IDLE_LANE], BATCH, 60_000_000), 12),
@@ -111,16 +112,16 @@ async fn assert_all_bounded(session: &mut Session, way: &str) {
     }
     // Settling takes an event out of the live index, so each of its indexes is written.
     let (ids, claim_nos) = held(session).await;
-    assert_bounded(session, way, &Call::new(format!("complete('{ids}', '{claim_nos}')"), 25 * BATCH)).await;
+    assert_bounded(session, way, &Call::new(format!("complete('{ids}', '{claim_nos}')"), 20 * BATCH)).await;
     let (ids, claim_nos) = held(session).await;
-    assert_bounded(session, way, &Call::new(settle(&ids, &claim_nos), 45 * BATCH)).await;
+    assert_bounded(session, way, &Call::new(settle(&ids, &claim_nos), 30 * BATCH)).await;
     assert_bounded(session, way, &Call::new(format!("complete('{ids}', '{claim_nos}')"), 6 * BATCH)).await;
 
     // Leases that have expired at once, and a page of them to take back.
     let page = 256;
     session.explain(&claim(&["backlog.two"], page, -1)).await;
     let reap = format!("reap({}, {}, {page})", types(&LANES), fronts(LANES.len()));
-    assert_bounded(session, way, &Call::new(reap.clone(), 40 * page)).await;
+    assert_bounded(session, way, &Call::new(reap.clone(), 30 * page)).await;
     assert_bounded(session, way, &Call::new(reap, 4 * page)).await;
 
     let id = session
@@ -148,7 +149,15 @@ async fn assert_all_bounded(session: &mut Session, way: &str) {
     assert_bounded(session, way, &Call::new(dead_letters.to_owned(), 1_500)).await;
     // Forty days are more than the history of the younger half.
     let purge = "purge(3456000000000, 3456000000000, 100)";
-    assert_bounded(session, way, &Call::new(purge.to_owned(), 25 * BATCH)).await;
+    assert_bounded(session, way, &Call::new(purge.to_owned(), 10 * BATCH)).await;
+
+    // The next one shall not find these claims before him.
+    session
+        .run(
+            "UPDATE outbox.event SET status = 'pending', locked_at = NULL, lease_until = NULL
+             WHERE processed_at IS NULL AND status = 'processing'",
+        )
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
