@@ -160,7 +160,7 @@ impl Caller {
         }
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
-            return Err(unauthorized("no bearer token was sent: the header must be `Authorization: Bearer <token>`"));
+            return Err(unauthorized("no bearer token was sent: the header must be `Authorization: Bearer <token>`, once"));
         };
         let presented = hmac::Key::new(hmac::HMAC_SHA256, presented);
         // All tokens are compared, so that the time taken does not tell which one came close.
@@ -172,9 +172,14 @@ impl Caller {
     }
 }
 
-/// The token of `Authorization: Bearer <token>`; the scheme's case does not matter.
+/// The token of the one `Authorization: Bearer <token>`; the scheme's case does not matter.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.as_bytes();
+    // Of two, a proxy in front may have judged the other one.
+    if values.next().is_some() {
+        return None;
+    }
     let (scheme, token) = value.split_at_checked(7)?;
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)

@@ -18,6 +18,7 @@ use super::openapi::problem_set;
 use super::path::PathId;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader};
+use super::whole;
 
 problem_set!(ProcessEventProblems: WithBody, EventNotFound, ShuttingDown);
 
@@ -40,6 +41,7 @@ impl FromQuery for Wait {
 pub(super) struct WaitBody {
     /// How long to wait for the outcome; 30000 when it is not given.
     #[schema(maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     wait_ms: Option<u64>,
 }
 

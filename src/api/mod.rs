@@ -28,6 +28,7 @@ mod runs;
 mod server;
 #[cfg(test)]
 mod test_router;
+mod whole;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::problem::{Answer, Code, Problem};
 use super::query::parse_uuid;
+use super::whole;
 use crate::event::{DEFAULT_MAX_ATTEMPTS, Due, FieldProblem, NewEvent};
 use crate::timestamp::Timestamp;
 
@@ -38,9 +39,11 @@ pub(super) struct NewEventBody {
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
     #[schema(maximum = 316_224_000_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
     /// Sent along to the receiver; names that outboxd sets or that steer HTTP are refused.
     #[schema(schema_with = headers_schema)]
@@ -71,9 +74,11 @@ pub(super) struct NewBatchEventBody {
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
     #[schema(maximum = 316_224_000_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
     /// Sent along to the receiver; names that outboxd sets or that steer HTTP are refused.
     #[schema(schema_with = headers_schema)]

@@ -13,6 +13,7 @@ use super::body::OptionalJson;
 use super::openapi::problem_set;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader, check_outbox, check_text, check_types};
+use super::whole;
 use crate::budget::Budget;
 use crate::event::MAX_SUBJECT_CHARS;
 use crate::processor::RunRequest;
@@ -43,17 +44,20 @@ pub(super) struct Parameters {
     /// Events that the run may claim; 100 when it is not given.
     #[schema(minimum = 1, maximum = 10000)]
     #[param(minimum = 1, maximum = 10000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     batch_size: Option<u64>,
     /// How long the run may take; 50000, or the configured cap if that is smaller, when it is not given.
     #[schema(minimum = 1, maximum = 840_000)]
     #[param(minimum = 1, maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_runtime_ms: Option<u64>,
     /// Time that must be left to claim another event; 0 when it is not given.
     #[schema(maximum = 840_000)]
     #[param(maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     min_remaining_ms: Option<u64>,
     /// Only events of these types.
-    #[schema(max_items = 1000)]
+    #[schema(max_items = 100)]
     types: Option<Vec<String>>,
     /// Only events of this subject.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]

@@ -15,8 +15,8 @@ use crate::event::check_event_type;
 
 /// The one outbox that exists.
 pub(super) const DEFAULT_OUTBOX: &str = "default";
-/// Types that one request may name.
-pub(super) const MAX_TYPES: usize = 1000;
+/// Types that one request may name: so many of the longest ones still fit into a request's head.
+pub(super) const MAX_TYPES: usize = 100;
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u64 = 200;
 
