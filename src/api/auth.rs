@@ -160,7 +160,9 @@ impl Caller {
         }
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
-            return Err(unauthorized("no bearer token was sent: the header must be `Authorization: Bearer <token>`, once"));
+            return Err(unauthorized(
+                "no bearer token was sent: the header must be `Authorization: Bearer <token>`, once",
+            ));
         };
         let presented = hmac::Key::new(hmac::HMAC_SHA256, presented);
         // All tokens are compared, so that the time taken does not tell which one came close.
@@ -239,6 +241,14 @@ mod tests {
         for value in ["Bearer s3cret-11", "Bearer S3CRET-1", "Basic s3cret-1", "Bearer", "Bearer ", "s3cret-1"] {
             assert!(Caller::identify(&presented(value), &tokens()).is_err(), "{value}");
         }
+    }
+
+    #[test]
+    fn two_authorization_headers_are_none() {
+        let mut headers = presented("bearer s3cret-1");
+        assert!(Caller::identify(&headers, &tokens()).is_ok());
+        headers.append(header::AUTHORIZATION, "Bearer s3cret-1".parse().unwrap());
+        assert!(Caller::identify(&headers, &tokens()).is_err());
     }
 
     #[test]

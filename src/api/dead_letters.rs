@@ -95,7 +95,7 @@ pub(super) async fn list(
 
 /// How to requeue.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Requeue)]
 pub(super) struct RequeueBody {
     /// In how many milliseconds it becomes due; at once when it is not given.
@@ -143,7 +143,7 @@ pub(super) async fn requeue(
 
 /// How to discard.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Discard)]
 pub(super) struct DiscardBody {
     /// Why; becomes the event's `last_error`.

@@ -36,7 +36,7 @@ impl FromQuery for Wait {
 
 /// How long to wait, from the body.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = ProcessEvent)]
 pub(super) struct WaitBody {
     /// How long to wait for the outcome; 30000 when it is not given.

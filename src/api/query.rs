@@ -234,6 +234,9 @@ mod tests {
         ] {
             assert_eq!(read::<Example>(query).err().map(|problem| problem.code), Some(Code::InvalidRequest), "{query}");
         }
+        let types = vec!["type=a"; MAX_TYPES].join("&");
+        assert!(read::<Example>(&types).is_ok());
+        assert!(read::<Example>(&format!("{types}&type=a")).is_err());
         assert_eq!(read::<Example>("outbox=x").err().map(|problem| problem.code), Some(Code::OutboxNotFound));
     }
 
