@@ -29,6 +29,8 @@ mod runs;
 mod server;
 #[cfg(test)]
 mod test_router;
+mod whole;
+mod write_deadline;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -89,6 +89,7 @@ fn parameter_schema(name: &str) -> Option<Schema> {
         "type" | "types" => ArrayBuilder::new().items(event_type).max_items(Some(MAX_TYPES)).into(),
         "subject" | "key" | "value" => text(NO_CONTROLS).max_length(Some(255)).into(),
         "error_contains" => text(NO_CONTROLS).max_length(Some(500)).into(),
+        "limit" => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into(),
         "cursor" => text("^[A-Za-z0-9_-]{43}$").into(),
         "idempotency-key" => text(r#"^([!#-~]([ -~]{0,253}[!-~])?|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#).into(),
         _ => return None,

@@ -65,6 +65,7 @@ impl Problem {
     /// All the fields that are refused, at least one.
     pub fn fields(errors: Vec<FieldProblem>) -> Self {
         let detail = match errors.as_slice() {
+            [only] if only.pointer.is_empty() => format!("the body is not valid: {}", only.detail),
             [only] => format!("{} {}", only.pointer, only.detail),
             several => format!("{} fields are not valid", several.len()),
         };

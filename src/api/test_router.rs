@@ -169,6 +169,11 @@ async fn a_refused_field_is_named() {
         ("/v1/process", r#"{"types":["a","b c"]}"#, "/types/1"),
         ("/v1/process?batch_size=1", r#"{"batch_size":1}"#, "/batch_size"),
         ("/v1/process?max_runtime_ms=840001", "", "/max_runtime_ms"),
+        ("/v1/process?mode=later", "", "/mode"),
+        ("/v1/process", r#"{"mode":{"sync":null}}"#, "/mode"),
+        ("/v1/process", r#"{"batch_size":1.5}"#, "/batch_size"),
+        ("/v1/process", "null", ""),
+        ("/v1/events", r#"{"type":"a","payload":1,"headers":{"x-a":"1","x-a":"1"}}"#, "/headers"),
     ] {
         let (response, answer) = send(Method::POST, path, JSON, body).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path} {body} {answer}");
