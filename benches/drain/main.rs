@@ -3,7 +3,13 @@
 //! `cargo bench --bench drain` makes throwaway databases (a Postgres server with fsync on, a SQLite file), fills them,
 //! measures and prints one table; `-- --json FILE` writes the figures too, `-- --smoke` only sees that all of it runs.
 //! Figures of different runs do not compare: machines differ and are shared. Each ratio is of one run.
-#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark fails by panicking and owns its tasks"
+)]
+#![allow(clippy::wildcard_imports, reason = "in the module that it shares with the tests")]
 
 mod engine;
 mod fill;

@@ -65,7 +65,9 @@ fn paths(prefix: &str, value: &toml::Value, found: &mut BTreeSet<String>) {
             }
         }
         toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
-            items.iter().for_each(|item| paths(prefix, item, found));
+            for item in items {
+                paths(prefix, item, found);
+            }
         }
         _ => {
             found.insert(prefix.to_owned());

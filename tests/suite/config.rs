@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use outboxd::config::{Config, ConfigError, Environment, ServiceSettings, Sources};
+use outboxd::config::{Config, ConfigError, ServiceSettings, Sources};
 
 const ROUTE: &str = "[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n";
 
@@ -21,7 +21,7 @@ fn read(file: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError>
 fn sources(folder: &Path, environment: &[(&str, &str)]) -> Sources {
     Sources {
         working_folder: folder.to_owned(),
-        environment: Environment::from_iter(environment.iter().copied()),
+        environment: environment.iter().copied().collect(),
         ..Sources::default()
     }
 }

@@ -23,8 +23,9 @@ use crate::store::{StoreError, StoreOptions};
 /// How often a step is run that the database keeps undoing because of others.
 const TRIES: u32 = 5;
 
-/// How long a call waits for a connection. The driver goes on dialling a server that is down for so long.
-const LONGEST_ACQUIRE: Duration = Duration::from_secs(3);
+/// How long a call waits for a connection. The pool goes on dialling a server that refuses, so this is also how soon
+/// callers hear of a database that is down.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that has rested longer is asked whether it still lives before it is used.
 const RESTED: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ impl Caller {
     pub(super) fn new(options: &StoreOptions, connect: PgConnectOptions, statements: Statements) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
-            .acquire_timeout(options.call_deadline.min(LONGEST_ACQUIRE))
+            .acquire_timeout(ACQUIRE_TIMEOUT.min(options.call_deadline))
             .test_before_acquire(false)
             .before_acquire(|connection, state| {
                 Box::pin(async move {
