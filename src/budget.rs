@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 /// What a handler's timeout is exceeded by in the judgement whether it still fits: time to settle.
 pub const SETTLE_MARGIN: Duration = Duration::from_secs(1);
 
+/// How long after its start a run still counts as beginning: what fitted at the start fits until then, or the smallest
+/// budget that would do would never do. Half of the settle margin is left.
+const BEGINNING: Duration = Duration::from_millis(500);
+
 /// The limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -68,7 +72,8 @@ impl Countdown {
     /// Whether an event may be claimed now whose handler may take `timeout`.
     #[must_use]
     pub fn fits(&self, timeout: Duration) -> bool {
-        self.remaining() >= self.budget.needed(timeout)
+        let is_beginning = self.elapsed() <= BEGINNING;
+        self.remaining() >= self.budget.needed(timeout) || (is_beginning && self.fitted_at_start(timeout))
     }
 
     /// Whether such an event could have been claimed at the start.
@@ -89,6 +94,15 @@ mod tests {
         assert!(countdown.fits(Duration::from_secs(28)));
         assert!(!countdown.fits(Duration::from_secs(30)));
         assert!(countdown.fitted_at_start(Duration::from_secs(29)));
+    }
+
+    #[test]
+    fn the_smallest_budget_for_a_handler_fits_it_at_the_beginning() {
+        let timeout = Duration::from_secs(29);
+        let budget = Budget { max_runtime: Duration::from_secs(30), ..Budget::default() };
+        let begun = |ago| Countdown { budget, started: Instant::now().checked_sub(ago).unwrap() };
+        assert!(begun(Duration::from_millis(100)).fits(timeout));
+        assert!(!begun(Duration::from_millis(600)).fits(timeout));
     }
 
     #[test]

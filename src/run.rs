@@ -87,7 +87,7 @@ pub struct RunReport {
     pub stop_reason: Option<StopReason>,
     /// Whether the same call made again now would find something to claim.
     pub more: bool,
-    /// When the next event of a routed type becomes due; null when none waits or some are due now.
+    /// When the next event of a routed type becomes due that is not due yet; null when none waits.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_due_at: Option<Timestamp>,
     /// Events claimed.

@@ -46,7 +46,7 @@ CREATE TABLE outbox_event (
     status TEXT NOT NULL DEFAULT 'pending' CHECK (
         status IN ('pending', 'processing', 'completed', 'dead_letter', 'skipped')
     ),
-    attempts INTEGER NOT NULL DEFAULT 0 CHECK (typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 2147483647),
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 1000000),
     max_attempts INTEGER NOT NULL DEFAULT 10 CHECK (
         typeof(max_attempts) = 'integer' AND max_attempts BETWEEN 1 AND 100
     ),
@@ -57,15 +57,22 @@ CREATE TABLE outbox_event (
     ),
     locked_at INTEGER CHECK (locked_at IS NULL OR typeof(locked_at) = 'integer'),
     lease_until INTEGER CHECK (lease_until IS NULL OR typeof(lease_until) = 'integer'),
-    claim_no INTEGER NOT NULL DEFAULT 0 CHECK (typeof(claim_no) = 'integer' AND claim_no >= 0),
+    claim_no INTEGER NOT NULL DEFAULT 0 CHECK (typeof(claim_no) = 'integer' AND claim_no BETWEEN 0 AND 1000000000000000),
     deferred_since INTEGER CHECK (deferred_since IS NULL OR typeof(deferred_since) = 'integer'),
-    requeues INTEGER NOT NULL DEFAULT 0 CHECK (typeof(requeues) = 'integer' AND requeues BETWEEN 0 AND 2147483647),
+    requeues INTEGER NOT NULL DEFAULT 0 CHECK (typeof(requeues) = 'integer' AND requeues BETWEEN 0 AND 1000000000),
     created_at INTEGER NOT NULL DEFAULT (
         CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
     ) CHECK (typeof(created_at) = 'integer'),
     processed_at INTEGER CHECK (processed_at IS NULL OR typeof(processed_at) = 'integer'),
     dead_at INTEGER CHECK (dead_at IS NULL OR typeof(dead_at) = 'integer'),
     last_error TEXT,
+    -- An instant that no client can read, or a number at its end, would fail every claim that meets it.
+    CHECK (created_at BETWEEN -62135596800000000 AND 253402300799999999),
+    CHECK (locked_at BETWEEN -62135596800000000 AND 253402300799999999),
+    CHECK (lease_until BETWEEN -62135596800000000 AND 253402300799999999),
+    CHECK (deferred_since BETWEEN -62135596800000000 AND 253402300799999999),
+    CHECK (processed_at BETWEEN -62135596800000000 AND 253402300799999999),
+    CHECK (dead_at BETWEEN -62135596800000000 AND 253402300799999999),
     CHECK ((processed_at IS NULL) = (status IN ('pending', 'processing'))),
     CHECK ((dead_at IS NOT NULL) = (status = 'dead_letter'))
 );
@@ -110,3 +117,10 @@ CREATE TABLE outbox_run (
 );
 
 CREATE INDEX outbox_run_started ON outbox_run (started_at, run_id);
+
+-- What instances must share and nobody else may know: the key that seals claim tokens.
+CREATE TABLE outbox_secret (
+    name TEXT NOT NULL PRIMARY KEY,
+    value BLOB NOT NULL
+);
+INSERT INTO outbox_secret (name, value) VALUES ('claim_token', randomblob(48));

@@ -17,7 +17,9 @@ use utoipa::{Modify, OpenApi};
 use super::code::Code;
 use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
-use super::{dead_letters, event_batch, event_cancel, event_process, events, health, in_flight, process, runs};
+use super::{
+    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, process, runs,
+};
 use crate::run::{RunRecord, RunReport};
 
 #[derive(OpenApi)]
@@ -40,7 +42,7 @@ use crate::run::{RunRecord, RunReport};
     ),
     paths(
         events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
-        event_cancel::cancel, process::by_get, process::by_post, runs::list, runs::read, dead_letters::list,
+        event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list, runs::read, dead_letters::list,
         dead_letters::requeue, dead_letters::discard, health::livez, health::readyz, read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{ApiSettings, Scope, Token, router};
 use crate::event::{Event, NewEvent};
 use crate::handler::Registry;
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::processor::{Processor, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
@@ -42,6 +42,7 @@ impl Store for Untouched {
     async fn extend(&self, _: Lease, _: Duration) -> Result<bool, StoreError> { panic!("touched") }
     async fn reap(&self, _: &[ReapLane], _: u32) -> Result<ReapPage, StoreError> { panic!("touched") }
     async fn reap_by_id(&self, _: Uuid) -> Result<Option<Reaped>, StoreError> { panic!("touched") }
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> { panic!("touched") }
     async fn event(&self, _: Uuid, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
     async fn attempts(&self, _: Uuid) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
     async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<Uuid>, StoreError> { panic!("touched") }

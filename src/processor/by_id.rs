@@ -31,7 +31,12 @@ pub(super) async fn process(shared: &Arc<Shared>, id: Uuid, wait: Duration) -> R
     let Some(route) = shared.registry.route_for(&event.event_type).cloned() else {
         return Ok(pending(format!("no route takes events of type {}", event.event_type)));
     };
-    let slot = match timeout_at(until, Arc::clone(&shared.slots).acquire_owned()).await {
+    let slot = tokio::select! {
+        biased;
+        () = shared.stop.cancelled() => return Err(ProcessEventError::ShuttingDown),
+        slot = timeout_at(until, Arc::clone(&shared.slots).acquire_owned()) => slot,
+    };
+    let slot = match slot {
         Ok(Ok(slot)) => slot,
         Ok(Err(_)) => return Err(ProcessEventError::ShuttingDown),
         Err(_) => return Ok(pending("limited: all of this instance's slots are taken".to_owned())),
@@ -67,12 +72,16 @@ async fn claim_and_deliver(
     slot: OwnedSemaphorePermit,
 ) -> Result<Processed, StoreError> {
     let lease = shared.settings.lease_for(route.timeout);
+    let claim_key = shared.claim_key().await?.clone();
     let Some(event) = shared.store.claim_by_id(id, lease).await? else {
         return why_not_claimed(&shared, id).await;
     };
-    let delivery = Arc::new(Delivery::start(event, route.timeout));
+    // Runs count it too when they leave room for other types.
+    let hold = shared.in_flight.hold(&event.event_type);
+    let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key));
     let cut_off = shared.cut_off.clone();
     let finished = attempt(delivery, route, shared.settings.max_payload_bytes, slot, cut_off).await;
+    drop(hold);
     finished.log();
     let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {
         let accepted = finished.outcome == Outcome::Accepted;
@@ -92,13 +101,15 @@ async fn claim_and_deliver(
     }
 }
 
-/// The event was pending a moment ago and could not be claimed: not due yet, or in other hands.
+/// The event was pending a moment ago and could not be claimed: not due yet, or in other hands. Whether it is due is
+/// asked first: asked after its status, a claim in between would make it look as if it were not due.
 async fn why_not_claimed(shared: &Shared, id: Uuid) -> Result<Processed, StoreError> {
+    let is_due = shared.store.is_due(id).await?;
     let Some(event) = shared.store.event(id, false).await? else {
         return Ok(as_it_is(ProcessedOutcome::Completed));
     };
     match event.status {
-        Status::Pending if shared.store.is_due(id).await? => Ok(as_it_is(ProcessedOutcome::Processing)),
+        Status::Pending if is_due => Ok(as_it_is(ProcessedOutcome::Processing)),
         Status::Pending => Ok(pending(format!("not due before {}", event.available_at))),
         Status::Processing => Ok(as_it_is(ProcessedOutcome::Processing)),
         Status::Completed => Ok(as_it_is(ProcessedOutcome::Completed)),

@@ -2,7 +2,8 @@
 //!
 //! Eligibility is judged before anything is counted, so that what cannot run now costs the others nothing: a type that
 //! the caller did not ask for, one without a route, one whose handler does not fit the remaining time. The free slots
-//! go round among the eligible lanes, and no lane may hold all slots of an instance: a sixteenth is left for others.
+//! go round among the eligible lanes. The last sixteenth of an instance's slots is kept for lanes that hold next to
+//! nothing, so that no backlog, nor several of them, in one run or in many, can keep another type waiting.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::store::LaneClaim;
 
 /// Lanes that one claim asks at most; with more, the next claim asks the others.
 const MAX_LANES: usize = 256;
-/// The share of the slots that one lane leaves to the others: one in so many.
+/// The share of the slots that is kept for lanes which hold next to nothing: one in so many.
 const RESERVED_SHARE: usize = 16;
 
 /// How the lanes with something to claim stand to a run.
@@ -85,37 +86,55 @@ pub(super) fn all_fitting(
         .collect()
 }
 
-/// Shares `free` slots among the lanes, beginning with another lane each `turn`. `in_flight` counts what the run
-/// already has of each type, of at most `concurrency` slots.
+/// The slots that a claim may fill.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// All of them.
+    free: usize,
+    /// Those of them that are kept for lanes which hold next to nothing.
+    reserved: usize,
+    /// How much a lane may hold and still use those.
+    foothold: usize,
+}
+
+impl Room {
+    /// `free` slots are at hand, and `others` are free beside them, of `concurrency` altogether.
+    pub(super) fn new(free: usize, others: usize, concurrency: usize) -> Self {
+        let reserve = concurrency / RESERVED_SHARE;
+        Self { free, reserved: reserve.saturating_sub(others).min(free), foothold: (reserve / 2).max(1) }
+    }
+}
+
+/// Shares free slots among the lanes, beginning with another lane each `turn`. `in_flight` counts what the instance
+/// already has of each type.
 pub(super) fn share(
     lanes: Vec<EligibleLane>,
-    free: usize,
+    room: Room,
     turn: usize,
     in_flight: &HashMap<String, usize>,
-    concurrency: usize,
 ) -> Vec<LaneClaim> {
-    let most = concurrency - concurrency / RESERVED_SHARE;
-    let room = |lane: &EligibleLane| most.saturating_sub(in_flight.get(&lane.claim.event_type).copied().unwrap_or(0));
-    let mut lanes: Vec<(usize, LaneClaim)> =
-        lanes.into_iter().map(|lane| (room(&lane), lane.claim)).filter(|(room, _)| *room > 0).collect();
+    let (mut common, mut reserved) = (room.free - room.reserved, room.reserved);
+    let foothold =
+        |claim: &LaneClaim| room.foothold.saturating_sub(in_flight.get(&claim.event_type).copied().unwrap_or_default());
+    let mut lanes: Vec<LaneClaim> =
+        lanes.into_iter().map(|lane| lane.claim).filter(|claim| common > 0 || foothold(claim) > 0).collect();
     if lanes.is_empty() {
         return Vec::new();
     }
     let first = turn % lanes.len();
     lanes.rotate_left(first);
-    lanes.truncate(free.min(MAX_LANES));
-    // Smallest room first, so that what a full lane cannot take is shared among the others.
-    let mut order: Vec<usize> = (0..lanes.len()).collect();
-    order.sort_by_key(|index| lanes[*index].0);
-    let (mut left, mut waiting) = (free, lanes.len());
-    for index in order {
-        let (room, claim) = &mut lanes[index];
-        let allowance = left.div_ceil(waiting).min(*room);
-        claim.limit = u32::try_from(allowance).unwrap_or(u32::MAX);
-        left -= allowance;
+    lanes.truncate(room.free.min(MAX_LANES));
+    let mut waiting = lanes.len();
+    for claim in &mut lanes {
+        let fair = common.div_ceil(waiting);
+        let kept = foothold(claim).saturating_sub(fair).min(reserved);
+        common -= fair;
+        reserved -= kept;
         waiting -= 1;
+        claim.limit = u32::try_from(fair + kept).unwrap_or(u32::MAX);
     }
-    lanes.into_iter().map(|(_, claim)| claim).filter(|claim| claim.limit > 0).collect()
+    lanes.retain(|claim| claim.limit > 0);
+    lanes
 }
 
 #[cfg(test)]
@@ -140,24 +159,32 @@ mod tests {
         claims.iter().map(|claim| (claim.event_type.as_str(), claim.limit)).collect()
     }
 
+    fn room(free: usize) -> Room {
+        Room::new(free, 0, 64)
+    }
+
     #[test]
     fn free_slots_go_round() {
-        let claims = share(eligible(&["a", "b", "c"]), 8, 1, &HashMap::new(), 64);
+        let claims = share(eligible(&["a", "b", "c"]), Room::new(8, 56, 64), 1, &HashMap::new());
         assert_eq!(shares(&claims), [("b", 3), ("c", 3), ("a", 2)]);
     }
 
     #[test]
     fn with_fewer_slots_than_lanes_another_lane_begins_each_turn() {
-        let first = |turn| share(eligible(&["a", "b", "c"]), 1, turn, &HashMap::new(), 64).remove(0).event_type;
+        let first = |turn| share(eligible(&["a", "b", "c"]), room(1), turn, &HashMap::new()).remove(0).event_type;
         assert_eq!([first(0), first(1), first(2), first(3)], ["a", "b", "c", "a"]);
     }
 
     #[test]
-    fn one_lane_leaves_a_sixteenth_of_the_slots() {
-        let in_flight = HashMap::from([("a".to_owned(), 58)]);
-        assert_eq!(shares(&share(eligible(&["a"]), 6, 0, &in_flight, 64)), [("a", 2)]);
-        assert_eq!(shares(&share(eligible(&["a", "b"]), 6, 0, &in_flight, 64)), [("a", 2), ("b", 4)]);
-        assert_eq!(shares(&share(eligible(&["a"]), 4, 0, &HashMap::new(), 4)), [("a", 4)]);
+    fn the_last_sixteenth_is_kept_for_lanes_that_hold_next_to_nothing() {
+        let none = HashMap::new();
+        assert_eq!(shares(&share(eligible(&["a"]), room(64), 0, &none)), [("a", 60)]);
+        assert_eq!(shares(&share(eligible(&["a", "b"]), room(64), 0, &none)), [("a", 30), ("b", 30)]);
+        let flood = HashMap::from([("a".to_owned(), 30), ("b".to_owned(), 30)]);
+        assert_eq!(shares(&share(eligible(&["a", "b"]), room(4), 0, &flood)), []);
+        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(4), 0, &flood)), [("c", 2)]);
+        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(6), 0, &flood)), [("a", 1), ("b", 1), ("c", 2)]);
+        assert_eq!(shares(&share(eligible(&["a"]), Room::new(4, 0, 4), 0, &none)), [("a", 4)]);
     }
 
     proptest! {
@@ -167,7 +194,7 @@ mod tests {
         ) {
             let names: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let claims = share(eligible(&names), free, turn, &HashMap::new(), concurrency);
+            let claims = share(eligible(&names), Room::new(free, 0, concurrency), turn, &HashMap::new());
             let sum: usize = claims.iter().map(|claim| claim.limit as usize).sum();
             prop_assert!(sum <= free);
             prop_assert!(sum > 0 || count == 0 || free == 0);

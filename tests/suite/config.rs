@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use outboxd::config::{Config, ConfigError, Environment, ServiceSettings, Sources};
+use outboxd::config::{Config, ConfigError, ServiceSettings, Sources};
 
 const ROUTE: &str = "[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n";
 

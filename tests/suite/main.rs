@@ -19,6 +19,8 @@ mod config;
 mod documents;
 mod engine;
 mod example;
+mod plans;
+mod pooler;
 mod store;
 mod support;
 mod webhook;

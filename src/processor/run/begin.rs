@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Claimed, Run};
-use crate::processor::plan::{Eligibility, eligibility, share};
+use crate::processor::in_flight::Hold;
+use crate::processor::plan::{Eligibility, Room, eligibility, share};
 use crate::processor::settler::{MAX_BATCH, settle};
 use crate::processor::sweep::{REAP_EVERY, sweep};
 use crate::store::{Claim, LaneClaim, SubjectClaim};
@@ -18,7 +19,7 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
-        self.wants_slot = false;
+        (self.wants_slot, self.wants_room) = (false, false);
         if self.claiming.is_some() || !self.may_claim() {
             self.slot = None;
             return;
@@ -35,19 +36,21 @@ impl Run {
             self.wants_slot = true;
             return;
         };
-        let concurrency = self.shared.settings.concurrency;
-        let lanes = share(eligible, slots.num_permits(), self.turn, &self.in_flight, concurrency);
+        let others = self.shared.slots.available_permits();
+        let room = Room::new(slots.num_permits(), others, self.shared.settings.concurrency);
+        let turn = self.turn;
+        let (lanes, holds) = self.shared.in_flight.plan(|counts| share(eligible, room, turn, counts));
         self.turn = self.turn.wrapping_add(1);
-        if !lanes.is_empty() {
-            self.claim(lanes, slots);
+        if lanes.is_empty() {
+            self.wants_room = true;
+        } else {
+            self.claim(lanes, holds, slots);
         }
     }
 
-    fn may_claim(&self) -> bool {
-        !self.stopping
-            && self.failure.is_none()
+    pub(super) fn may_claim(&self) -> bool {
+        self.may_begin()
             && !self.subject_drained
-            && self.report.claimed < u64::from(self.request.budget.batch_size)
             // What has ended is settled before more is begun: memory stays bounded.
             && self.finished.len() < self.shared.settings.concurrency.max(MAX_BATCH)
     }
@@ -55,6 +58,11 @@ impl Run {
     /// Whether so few are better left to wait for more; never when no handler is running that could bring more.
     fn shall_linger(&self, until: Instant, count: usize) -> bool {
         !self.started.is_empty() && count < self.shared.settings.concurrency / 2 && Instant::now() < until
+    }
+
+    /// Nothing has ended the run yet.
+    fn may_begin(&self) -> bool {
+        !self.stopping && self.failure.is_none() && self.report.claimed < u64::from(self.request.budget.batch_size)
     }
 
     /// How the lanes stand to this run now.
@@ -80,7 +88,7 @@ impl Run {
         held.filter(|permits| permits.num_permits() > 0)
     }
 
-    fn claim(&mut self, lanes: Vec<LaneClaim>, mut slots: OwnedSemaphorePermit) {
+    fn claim(&mut self, lanes: Vec<LaneClaim>, holds: Vec<Hold>, mut slots: OwnedSemaphorePermit) {
         let total = lanes.iter().map(|lane| lane.limit as usize).sum();
         if slots.num_permits() > total {
             drop(slots.split(slots.num_permits() - total));
@@ -91,7 +99,7 @@ impl Run {
         let store = Arc::clone(&self.shared.store);
         self.claiming = Some(Box::pin(async move {
             let result = store.claim(&claim).await;
-            Claimed { lanes: claim.lanes, slots, result }
+            Claimed { lanes: claim.lanes, holds, slots, result }
         }));
     }
 
@@ -123,5 +131,18 @@ impl Run {
             self.wants_sweep = false;
             self.sweeping = Some(Box::pin(sweep(Arc::clone(&self.shared), REAP_EVERY)));
         }
+    }
+
+    /// Before a run ends for want of work it must have looked for itself, however slow sweeps are: a new type, or an
+    /// event that is due again, may have come since somebody else looked. Returns whether there is something to wait for.
+    pub(super) fn begin_missing_sweep(&mut self) -> bool {
+        let is_missing = !self.has_swept
+            && self.may_begin()
+            // Out of time, it does not say that nothing is left.
+            && self.eligibility().too_late.is_empty();
+        if is_missing {
+            self.sweeping = Some(Box::pin(sweep(Arc::clone(&self.shared), Duration::ZERO)));
+        }
+        is_missing
     }
 }

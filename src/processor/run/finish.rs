@@ -1,13 +1,20 @@
 //! The end of a run: why it stopped, what is left, and the one line and one record that say so.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::Run;
 use crate::processor::RunError;
 use crate::processor::plan::{all_fitting, is_wanted};
-use crate::run::{RunReport, RunState, StopReason};
+use crate::run::{RunReport, RunState, StopReason, Trigger};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 
 /// Types that a report names of each kind.
 const MAX_TYPES: usize = 100;
+/// How long recording a run may take, and how long where the database has failed already.
+const PATIENCE: Duration = Duration::from_secs(5);
+const SHORT_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Run {
     /// Completes the report, keeps it and logs it.
@@ -30,16 +37,25 @@ impl Run {
         self.report.stop_reason = Some(if self.failure.is_some() { StopReason::Error } else { reason });
         self.report.duration_ms = u64::try_from(self.countdown.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.log();
-        // A run that could not be recorded has still done its work.
-        if let Err(error) = self.save().await {
-            tracing::warn!(%error, run_id = %self.report.run_id, "the run could not be recorded");
-        }
+        self.record().await;
         match self.failure {
             None => Ok(self.report),
             Some(source) => {
                 let partial = (self.report.claimed > 0).then(|| Box::new(self.report));
                 Err(RunError::Store { source, partial })
             }
+        }
+    }
+
+    /// Keeps the report. A run that could not be recorded has still done its work, so where the database has failed
+    /// already it does not keep its caller waiting.
+    async fn record(&mut self) {
+        let patience = if self.failure.is_some() { SHORT_PATIENCE } else { PATIENCE };
+        let run_id = self.report.run_id;
+        match timeout(patience, self.save()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, %run_id, "the run could not be recorded"),
+            Err(_) => tracing::warn!(%run_id, "the run could not be recorded in time"),
         }
     }
 
@@ -69,9 +85,10 @@ impl Run {
 
     fn log(&self) {
         let report = &self.report;
-        let (idle, error) = (report.is_idle(), self.failure.as_ref().map(ToString::to_string));
+        let error = self.failure.as_ref().map(ToString::to_string);
         let reason = report.stop_reason.map_or("", StopReason::as_str);
-        if idle && error.is_none() {
+        // The poller runs every second: its idle runs would be all that a log holds.
+        if report.is_idle() && error.is_none() && self.request.trigger == Trigger::Poller {
             tracing::debug!(run_id = %report.run_id, stop_reason = reason, "a run found nothing to do");
             return;
         }

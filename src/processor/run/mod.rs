@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::attempt::Finished;
+use super::in_flight::Hold;
 use super::settler::Settled;
 use super::sweep::{Swept, sweep};
 use super::{RunError, RunRequest, Shared};
@@ -36,6 +37,8 @@ const LINGER: Duration = Duration::from_millis(1);
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How much later than its deadline a run counts a handler as gone that does not even yield.
 const OVERDUE: Duration = Duration::from_secs(2);
+/// The same when the budget is about to end: what is overdue by so much is given up when so much is left.
+const CLOSING_OVERDUE: Duration = Duration::from_millis(250);
 /// How long after the end of its budget a run counts as lost that has not reported.
 const LOST_MARGIN: Duration = Duration::from_secs(60);
 
@@ -45,6 +48,7 @@ type UnderWay<T> = Option<Pin<Box<dyn Future<Output = T> + Send>>>;
 /// A claim that has come back.
 struct Claimed {
     lanes: Vec<LaneClaim>,
+    holds: Vec<Hold>,
     slots: OwnedSemaphorePermit,
     result: Result<Vec<ClaimedEvent>, StoreError>,
 }
@@ -53,6 +57,8 @@ struct Claimed {
 struct Started {
     delivery: Arc<Delivery>,
     route: Arc<Route>,
+    /// Counts it while it runs.
+    _hold: Option<Hold>,
 }
 
 /// What happened next.
@@ -62,6 +68,7 @@ enum Step {
     Swept(Result<Swept, StoreError>),
     Ended(Result<(Id, Finished), JoinError>),
     Slot(Option<OwnedSemaphorePermit>),
+    Room,
     Watch,
     Stop,
 }
@@ -84,12 +91,15 @@ pub(super) struct Run {
     sweeping: UnderWay<Result<Swept, StoreError>>,
     handlers: JoinSet<Finished>,
     started: HashMap<Id, Started>,
-    in_flight: HashMap<String, usize>,
     finished: Vec<Settlement>,
     /// A slot that was waited for.
     slot: Option<OwnedSemaphorePermit>,
     wants_slot: bool,
+    /// Slots are free, but none for lanes that hold as much as these do.
+    wants_room: bool,
     wants_sweep: bool,
+    /// Whether a sweep of its own has ended: without one a run cannot say that nothing is left.
+    has_swept: bool,
     subject_drained: bool,
     stopping: bool,
     failure: Option<StoreError>,
@@ -118,11 +128,12 @@ impl Run {
             sweeping: None,
             handlers: JoinSet::new(),
             started: HashMap::new(),
-            in_flight: HashMap::new(),
             finished: Vec::new(),
             slot: None,
             wants_slot: false,
+            wants_room: false,
             wants_sweep: false,
+            has_swept: false,
             subject_drained: false,
             stopping: false,
             failure: None,
@@ -152,7 +163,7 @@ impl Run {
             self.begin_settle();
             self.begin_sweep();
             self.begin_claim();
-            if self.is_done() {
+            if self.is_done() && !self.begin_missing_sweep() {
                 break;
             }
             match self.next_step(&hung_up).await {
@@ -161,6 +172,7 @@ impl Run {
                 Step::Swept(swept) => self.note_swept(swept),
                 Step::Ended(ended) => self.note_ended(ended),
                 Step::Slot(slot) => self.slot = slot,
+                Step::Room => {}
                 Step::Watch => self.note_overdue(),
                 Step::Stop => self.stopping = true,
             }
@@ -188,6 +200,7 @@ impl Run {
             && self.started.is_empty()
             && self.finished.is_empty()
             && !self.wants_slot
+            && !self.wants_room
     }
 
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
@@ -199,6 +212,7 @@ impl Run {
             swept = next(&mut self.sweeping) => Step::Swept(swept),
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
             slot = slots.acquire_owned(), if self.wants_slot => Step::Slot(slot.ok()),
+            () = self.shared.in_flight.freed(), if self.wants_room => Step::Room,
             () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,
             () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,
@@ -208,9 +222,10 @@ impl Run {
     /// When to look again although nothing has happened.
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        let watch = self.shared.lanes().next_sweep().max(now + 5 * LINGER).min(self.watched_at + WATCH_EVERY);
-        let lingering = [self.claim_from, self.settle_from].into_iter().filter(|from| *from > now);
-        lingering.fold(watch, Instant::min)
+        let sweep = self.may_claim().then(|| self.shared.lanes().next_sweep().max(now + 5 * LINGER));
+        let closing = now + self.countdown.remaining().saturating_sub(CLOSING_OVERDUE);
+        let ahead = [self.claim_from, self.settle_from, closing].into_iter().filter(|at| *at > now);
+        ahead.chain(sweep).fold(self.watched_at + WATCH_EVERY, Instant::min)
     }
 
     /// Why the run ends, judged by what is left.

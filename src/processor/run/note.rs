@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{Id, JoinError};
 
-use super::{Claimed, LINGER, OVERDUE, Run, Started};
+use super::{CLOSING_OVERDUE, Claimed, LINGER, OVERDUE, Run, Started};
 use crate::handler::{Delivery, Route};
 use crate::lease::ClaimedEvent;
 use crate::outcome::{Change, Outcome, Settlement};
 use crate::processor::attempt::{Finished, attempt, timed_out};
+use crate::processor::in_flight::Hold;
 use crate::processor::settler::Settled;
 use crate::processor::sweep::Swept;
 use crate::store::{Position, StoreError};
@@ -19,7 +20,7 @@ use crate::store::{Position, StoreError};
 impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
-        let Claimed { lanes, mut slots, result } = claimed;
+        let Claimed { lanes, holds, mut slots, result } = claimed;
         self.claim_from = Instant::now() + LINGER;
         let events = match result {
             Ok(events) => events,
@@ -48,32 +49,38 @@ impl Run {
                 memory.note_claim(&lane.event_type, last, count < lane.limit);
             }
         }
+        let mut holds: HashMap<String, Hold> =
+            holds.into_iter().map(|hold| (hold.event_type().to_owned(), hold)).collect();
         for event in events {
+            let hold = holds.get_mut(&event.event_type).and_then(Hold::split);
             match slots.split(1) {
-                Some(slot) => self.start_or_release(event, slot),
+                Some(slot) => self.start_or_release(event, slot, hold),
                 None => self.release(&event),
             }
         }
     }
 
-    fn start_or_release(&mut self, event: ClaimedEvent, slot: OwnedSemaphorePermit) {
+    fn start_or_release(&mut self, event: ClaimedEvent, slot: OwnedSemaphorePermit, hold: Option<Hold>) {
         let route = self.shared.registry.route_for(&event.event_type).cloned();
         match route {
             Some(route) if !self.stopping && self.countdown.remaining() >= route.timeout => {
-                self.start(event, route, slot);
+                self.start(event, route, slot, hold);
             }
             Some(_) | None => self.release(&event),
         }
     }
 
-    fn start(&mut self, event: ClaimedEvent, route: Arc<Route>, slot: OwnedSemaphorePermit) {
-        *self.in_flight.entry(event.event_type.clone()).or_default() += 1;
-        let delivery = Arc::new(Delivery::start(event, route.timeout));
+    fn start(&mut self, event: ClaimedEvent, route: Arc<Route>, slot: OwnedSemaphorePermit, hold: Option<Hold>) {
+        let mut delivery = Delivery::start(event, route.timeout);
+        if let Some(key) = self.shared.claim_key.get() {
+            delivery = delivery.with_claim_key(key.clone());
+        }
+        let delivery = Arc::new(delivery);
         let max_payload_bytes = self.shared.settings.max_payload_bytes;
         let cut_off = self.shared.cut_off.clone();
         let work = attempt(Arc::clone(&delivery), Arc::clone(&route), max_payload_bytes, slot, cut_off);
         let id = self.handlers.spawn(work).id();
-        self.started.insert(id, Started { delivery, route });
+        self.started.insert(id, Started { delivery, route, _hold: hold });
     }
 
     fn release(&mut self, event: &ClaimedEvent) {
@@ -86,12 +93,12 @@ impl Run {
         while let Some(result) = ended {
             match result {
                 Ok((id, finished)) => {
-                    if self.forget(id).is_some() {
+                    if self.started.remove(&id).is_some() {
                         self.note_outcome(&finished);
                     }
                 }
                 Err(error) => {
-                    if let Some(started) = self.forget(error.id()) {
+                    if let Some(started) = self.started.remove(&error.id()) {
                         self.note_outcome(&outcome_of(started, Outcome::retry("the handler's task failed")));
                     }
                 }
@@ -103,27 +110,21 @@ impl Run {
     /// Gives up on handlers that did not even yield at their deadline; whatever they say later is not heard.
     pub(super) fn note_overdue(&mut self) {
         self.watched_at = Instant::now();
+        let is_closing = self.countdown.remaining() <= CLOSING_OVERDUE;
+        let overdue = if is_closing { CLOSING_OVERDUE } else { OVERDUE };
         let late: Vec<Id> = self
             .started
             .iter()
-            .filter(|(_, started)| started.delivery.elapsed() > started.route.timeout + OVERDUE)
+            .filter(|(_, started)| started.delivery.elapsed() > started.route.timeout + overdue)
             .map(|(id, _)| *id)
             .collect();
         for id in late {
-            if let Some(started) = self.forget(id) {
+            if let Some(started) = self.started.remove(&id) {
                 tracing::error!(route = %started.route.name, "a handler blocks its thread and was given up");
                 let outcome = timed_out(&started.route);
                 self.note_outcome(&outcome_of(started, outcome));
             }
         }
-    }
-
-    fn forget(&mut self, id: Id) -> Option<Started> {
-        let started = self.started.remove(&id)?;
-        if let Some(count) = self.in_flight.get_mut(&started.delivery.event.event_type) {
-            *count = count.saturating_sub(1);
-        }
-        Some(started)
     }
 
     fn note_outcome(&mut self, finished: &Finished) {
@@ -171,6 +172,7 @@ impl Run {
 
     /// Takes over what a sweep has seen.
     pub(super) fn note_swept(&mut self, swept: Result<Swept, StoreError>) {
+        self.has_swept = true;
         match swept {
             Ok(swept) => {
                 self.report.reaped += swept.reaped;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{Connection, Executor};
+use sqlx::{AssertSqlSafe, Connection};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -23,15 +23,17 @@ use crate::store::{StoreError, StoreOptions};
 /// How often a step is run that the database keeps undoing because of others.
 const TRIES: u32 = 5;
 
-/// How long a call waits for a connection. The driver goes on dialling a server that is down for so long.
-const LONGEST_ACQUIRE: Duration = Duration::from_secs(3);
+/// How long a call waits for a connection. The pool goes on dialling a server that refuses, so this is also how soon
+/// callers hear of a database that is down.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that has rested longer is asked whether it still lives before it is used.
 const RESTED: Duration = Duration::from_secs(1);
 
 /// What the statements count on: durable claims, no just-in-time compilation (11 ms a claim on large tables), and no
 /// plan that scans the table, not even one that was made while the table was empty.
-const SESSION_SETTINGS: [(&str, &str); 3] = [("synchronous_commit", "on"), ("jit", "off"), ("enable_seqscan", "off")];
+pub(super) const SESSION_SETTINGS: [(&str, &str); 3] =
+    [("synchronous_commit", "on"), ("jit", "off"), ("enable_seqscan", "off")];
 
 /// A step's future.
 pub(super) type StepFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'c>>;
@@ -52,7 +54,7 @@ impl Caller {
     pub(super) fn new(options: &StoreOptions, connect: PgConnectOptions, statements: Statements) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
-            .acquire_timeout(options.call_deadline.min(LONGEST_ACQUIRE))
+            .acquire_timeout(ACQUIRE_TIMEOUT.min(options.call_deadline))
             .test_before_acquire(false)
             .before_acquire(|connection, state| {
                 Box::pin(async move {
@@ -72,12 +74,17 @@ impl Caller {
         }
     }
 
+    /// The statements, to be looked at.
+    pub(super) fn statements(&self) -> &Statements {
+        &self.statements
+    }
+
     /// The pool, for migrations.
     pub(super) fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// The tasks that [`Caller::close`] waits for.
+    /// Who waits for what is under way when the store closes.
     pub(super) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
@@ -131,7 +138,7 @@ async fn attempt<A, T>(
     let mut connection = pool.acquire().await.map_err(Failure::Other)?;
     let work = async {
         if pooler {
-            in_transaction(statements, arguments, step, &mut connection).await
+            in_transaction(statements, arguments, step, deadline, &mut connection).await
         } else {
             step(statements, arguments, &mut connection).await
         }
@@ -156,16 +163,22 @@ async fn in_transaction<A, T>(
     statements: &Statements,
     arguments: &A,
     step: Step<A, T>,
+    deadline: Duration,
     connection: &mut PgConnection,
 ) -> Result<T, sqlx::Error> {
     let mut transaction = connection.begin().await?;
-    for (name, value) in SESSION_SETTINGS {
-        let set = format!("SET LOCAL {name} = {value}");
-        Executor::<'_>::execute(&mut *transaction, sqlx::raw_sql(sqlx::AssertSqlSafe(set))).await?;
+    // What a session cannot be told behind a pooler, each transaction is told.
+    let settings: String = SESSION_SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value};")).concat();
+    let settings = format!("{settings}SET LOCAL statement_timeout = {}", deadline.as_millis());
+    sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *transaction).await?;
+    match step(statements, arguments, &mut transaction).await {
+        Ok(value) => transaction.commit().await.map(|()| value),
+        Err(error) => {
+            // Its own failure tells nothing new: whoever gets the connection next finds out what has become of it.
+            let _ = transaction.rollback().await;
+            Err(error)
+        }
     }
-    let value = step(statements, arguments, &mut transaction).await?;
-    transaction.commit().await?;
-    Ok(value)
 }
 
 fn session(connect: PgConnectOptions, options: &StoreOptions) -> PgConnectOptions {

@@ -38,7 +38,7 @@ pub(super) async fn survey(caller: &Caller, after: Option<&str>, limit: u32) -> 
     caller
         .call(arguments, |statements, (after, limit), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.survey.clone()).bind(after).bind(limit);
+                let query = statements.survey().bind(after).bind(limit);
                 let rows = query.fetch_all(connection).await?;
                 rows.iter()
                     .map(|row| {
@@ -65,7 +65,8 @@ pub(super) async fn claim(caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedE
     caller
         .call((lanes, subject), |statements, (lanes, subject), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.claim_subject.clone())
+                let query = statements
+                    .claim_subject()
                     .bind(&lanes.types)
                     .bind(&subject.subject)
                     .bind(i64::from(subject.limit))
@@ -80,7 +81,8 @@ async fn claim_lanes(caller: &Caller, lanes: LaneArrays) -> Result<Vec<ClaimedEv
     caller
         .call(lanes, |statements, lanes, connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.claim.clone())
+                let query = statements
+                    .claim()
                     .bind(&lanes.types)
                     .bind(&lanes.limits)
                     .bind(&lanes.from_at)
@@ -100,7 +102,7 @@ pub(super) async fn claim_by_id(
     caller
         .call((id, micros(lease)), |statements, (id, lease), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.claim_by_id.clone()).bind(id).bind(lease);
+                let query = statements.claim_by_id().bind(id).bind(lease);
                 query.fetch_optional(connection).await?.as_ref().map(claimed).transpose()
             })
         })
@@ -110,7 +112,7 @@ pub(super) async fn claim_by_id(
 pub(super) async fn is_due(caller: &Caller, id: Uuid) -> Result<bool, StoreError> {
     caller
         .call(id, |statements, id, connection| {
-            Box::pin(async move { sqlx::query_scalar(statements.is_due.clone()).bind(id).fetch_one(connection).await })
+            Box::pin(async move { statements.is_due().bind(id).fetch_one(connection).await?.try_get(0) })
         })
         .await
 }
@@ -121,11 +123,8 @@ pub(super) async fn peek(caller: &Caller, claim: &Claim) -> Result<Peek, StoreEr
         .call((LaneArrays::new(&claim.lanes), subject), |statements, (lanes, subject), connection| {
             Box::pin(async move {
                 let query = match subject {
-                    None => sqlx::query(statements.peek.clone())
-                        .bind(&lanes.types)
-                        .bind(&lanes.from_at)
-                        .bind(&lanes.from_id),
-                    Some(subject) => sqlx::query(statements.peek_subject.clone()).bind(&lanes.types).bind(subject),
+                    None => statements.peek().bind(&lanes.types).bind(&lanes.from_at).bind(&lanes.from_id),
+                    Some(subject) => statements.peek_subject().bind(&lanes.types).bind(subject),
                 };
                 let row = query.fetch_one(connection).await?;
                 Ok(Peek { claimable: row.try_get("claimable")?, next_due_at: optional_instant(&row, "next_due_at")? })

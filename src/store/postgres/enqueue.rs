@@ -153,7 +153,8 @@ async fn insert(
     let limits: Vec<i32> = order.iter().map(|index| column(index).max_attempts).collect();
     let due: Vec<(Option<OffsetDateTime>, i64)> = order.iter().map(|index| due(column(index).due)).collect();
     let (due_at, delays): (Vec<Option<OffsetDateTime>>, Vec<i64>) = due.into_iter().unzip();
-    let query = sqlx::query(statements.insert.clone())
+    let query = statements
+        .insert()
         .bind(ids)
         .bind(types)
         .bind(subjects)
@@ -188,7 +189,7 @@ async fn fill_replays(
     }
     let keys: Vec<&str> = missing.iter().filter_map(|index| events[*index].idempotency_key.as_deref()).collect();
     let ids: Vec<Uuid> = missing.iter().filter_map(|index| events[*index].id).collect();
-    let rows = sqlx::query(statements.known.clone()).bind(keys).bind(ids).fetch_all(connection).await?;
+    let rows = statements.known().bind(keys).bind(ids).fetch_all(connection).await?;
     let known = rows.iter().map(Known::read).collect::<Result<Vec<_>, _>>()?;
     for index in missing {
         let request = &events[index];

@@ -31,6 +31,9 @@ pub(super) fn store_error(error: Error) -> StoreError {
         source: Some(Box::new(error)),
     };
     match &error {
+        Error::Database(database) if database.message().contains("startup parameter") => {
+            unavailable("a pooler stands before the database: set database.pooler to true", error)
+        }
         Error::Database(database) => {
             let code = database.code().unwrap_or_default().into_owned();
             by_code(&code, error)

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use own_transaction::{complete_in, enqueue_in};
 
-use self::call::Caller;
+use self::call::{Caller, SESSION_SETTINGS};
 use self::statements::Statements;
 use super::table::Table;
 use super::{
@@ -33,7 +33,7 @@ use super::{
     Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
 use crate::event::{Event, NewEvent};
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
@@ -51,8 +51,25 @@ impl PostgresStore {
         let connect = PgConnectOptions::from_str(&options.url)
             .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
             .disable_statement_logging();
-        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes);
+        // A name in one of the pooler's sessions would meet the same name given by another client.
+        let prepared = !options.pooler;
+        let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
         Ok(Self { caller: Caller::new(options, connect, statements) })
+    }
+
+    /// The names and texts of the statements as they are sent. No part of the interface: the tests ask the database how
+    /// it runs exactly these, on tables of a size that no call through the store could show.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, String)> {
+        self.caller.statements().texts()
+    }
+
+    /// What each of the store's sessions sets before it runs them, for the same tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> [(&'static str, &'static str); 3] {
+        SESSION_SETTINGS
     }
 }
 
@@ -104,6 +121,10 @@ impl Store for PostgresStore {
 
     async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
         settle::reap_by_id(&self.caller, id).await
+    }
+
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> {
+        read::claim_key(&self.caller).await
     }
 
     async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {

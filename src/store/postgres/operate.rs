@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::Postgres;
-use sqlx::SqlStr;
+use sqlx::Row;
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::query::Query;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str) -> Result<Tr
     caller
         .call((id, reason.to_owned()), |statements, (id, reason), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.cancel.clone()).bind(id).bind(reason);
+                let query = statements.cancel().bind(id).bind(reason);
                 transition(statements, *id, query, connection).await
             })
         })
@@ -30,10 +30,7 @@ pub(super) async fn requeue(caller: &Caller, id: Uuid, change: &RequeueChange) -
     caller
         .call((id, *change), |statements, (id, change), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.requeue.clone())
-                    .bind(id)
-                    .bind(micros(change.delay))
-                    .bind(change.max_attempts);
+                let query = statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
                 transition(statements, *id, query, connection).await
             })
         })
@@ -44,7 +41,7 @@ pub(super) async fn discard(caller: &Caller, id: Uuid, reason: &str) -> Result<T
     caller
         .call((id, reason.to_owned()), |statements, (id, reason), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.discard.clone()).bind(id).bind(reason);
+                let query = statements.discard().bind(id).bind(reason);
                 transition(statements, *id, query, connection).await
             })
         })
@@ -61,8 +58,7 @@ async fn transition(
     if let Some(row) = change.fetch_optional(&mut *connection).await? {
         return Ok(Transition::Applied(Box::new(event(&row)?)));
     }
-    let there: SqlStr = statements.event.clone();
-    let row = sqlx::query(there).bind(id).bind(false).fetch_optional(connection).await?;
+    let row = statements.event().bind(id).bind(false).fetch_optional(connection).await?;
     row.map_or(Ok(Transition::Absent), |row| Ok(Transition::Refused(Box::new(event(&row)?))))
 }
 
@@ -76,8 +72,8 @@ pub(super) async fn purge(
         .call((micros(completed), micros(skipped), i64::from(limit)), |statements, arguments, connection| {
             Box::pin(async move {
                 let (completed, skipped, limit) = arguments;
-                let query = sqlx::query_scalar(statements.purge.clone()).bind(completed).bind(skipped).bind(limit);
-                let gone: i64 = query.fetch_one(connection).await?;
+                let query = statements.purge().bind(completed).bind(skipped).bind(limit);
+                let gone: i64 = query.fetch_one(connection).await?.try_get(0)?;
                 Ok(u64::try_from(gone).unwrap_or(0))
             })
         })
@@ -94,7 +90,8 @@ pub(super) async fn save_run(
         .call((report.clone(), trigger, lost_after), |statements, (report, trigger, lost_after), connection| {
             Box::pin(async move {
                 let ms = |ms: u128| i64::try_from(ms).unwrap_or(i64::MAX);
-                sqlx::query(statements.save_run.clone())
+                statements
+                    .save_run()
                     .bind(report.run_id)
                     .bind(trigger.as_str())
                     .bind(serde_json::to_string(report).map_err(|error| sqlx::Error::Encode(Box::new(error)))?)
@@ -114,7 +111,7 @@ pub(super) async fn run(caller: &Caller, run_id: Uuid) -> Result<Option<RunRecor
     caller
         .call(run_id, |statements, run_id, connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.run.clone()).bind(run_id);
+                let query = statements.run().bind(run_id);
                 query.fetch_optional(connection).await?.as_ref().map(read_run).transpose()
             })
         })
@@ -127,8 +124,7 @@ pub(super) async fn runs(caller: &Caller, page: &RunPage) -> Result<Vec<RunRecor
             Box::pin(async move {
                 let newest = (Timestamp::from_micros(i64::MAX), Uuid::max());
                 let (at, id) = page.after.unwrap_or(newest);
-                let query =
-                    sqlx::query(statements.run_page.clone()).bind(date_time(at)).bind(id).bind(i64::from(page.limit));
+                let query = statements.run_page().bind(date_time(at)).bind(id).bind(i64::from(page.limit));
                 query.fetch_all(connection).await?.iter().map(read_run).collect()
             })
         })

@@ -6,17 +6,29 @@ use uuid::Uuid;
 use super::call::Caller;
 use super::rows::{attempt, date_time, event, event_with_payload, optional_instant};
 use crate::event::Event;
+use crate::lease::ClaimKey;
 use crate::store::{Attempt, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, StoreError};
 use crate::timestamp::Timestamp;
 
 /// Dead letters that one page looks at; filters may pass all of them over.
 const LOOKED_AT: i64 = 2_000;
 
+pub(super) async fn claim_key(caller: &Caller) -> Result<ClaimKey, StoreError> {
+    caller
+        .call((), |statements, (), connection| {
+            Box::pin(async move {
+                let row = statements.claim_key().fetch_one(connection).await?;
+                Ok(ClaimKey::new(row.try_get("value")?))
+            })
+        })
+        .await
+}
+
 pub(super) async fn one(caller: &Caller, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
     caller
         .call((id, with_payload), |statements, (id, with_payload), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.event.clone()).bind(id).bind(with_payload);
+                let query = statements.event().bind(id).bind(with_payload);
                 query.fetch_optional(connection).await?.as_ref().map(event_with_payload).transpose()
             })
         })
@@ -27,7 +39,7 @@ pub(super) async fn attempts(caller: &Caller, id: Uuid) -> Result<Vec<Attempt>, 
     caller
         .call(id, |statements, id, connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.attempts.clone()).bind(id);
+                let query = statements.attempts().bind(id);
                 query.fetch_all(connection).await?.iter().map(attempt).collect()
             })
         })
@@ -39,14 +51,12 @@ pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightK
         .call((types.to_vec(), key.clone()), |statements, (types, key), connection| {
             Box::pin(async move {
                 let query = match key {
-                    InFlightKey::Subject(subject) => {
-                        sqlx::query_scalar(statements.in_flight_subject.clone()).bind(types).bind(subject)
-                    }
+                    InFlightKey::Subject(subject) => statements.in_flight_subject().bind(types).bind(subject),
                     InFlightKey::Payload { key, value } => {
-                        sqlx::query_scalar(statements.in_flight_payload.clone()).bind(types).bind(key).bind(value)
+                        statements.in_flight_payload().bind(types).bind(key).bind(value)
                     }
                 };
-                query.fetch_all(connection).await
+                query.fetch_all(connection).await?.iter().map(|row| row.try_get(0)).collect()
             })
         })
         .await
@@ -58,7 +68,8 @@ pub(super) async fn dead_letters(caller: &Caller, query: &DeadLetterQuery) -> Re
             Box::pin(async move {
                 let newest = DeadLetterPosition { dead_at: Timestamp::from_micros(i64::MAX), id: Uuid::max() };
                 let after = query.after.unwrap_or(newest);
-                let rows = sqlx::query(statements.dead_letters.clone())
+                let rows = statements
+                    .dead_letters()
                     .bind(&query.types)
                     .bind(&query.subject)
                     .bind(&query.error_contains)

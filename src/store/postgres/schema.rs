@@ -1,14 +1,15 @@
 //! The schema: migrations that are part of the binary, and whether the database has exactly them.
 //!
 //! The ledger is `outbox.schema_migrations`, in the outbox's own schema, so that it cannot collide with the ledger of
-//! the application whose database this is. An advisory lock lets one instance migrate at a time, and each migration is
-//! one transaction, so none is ever applied by halves.
+//! the application whose database this is. All that is missing is applied in one transaction, so nothing is ever applied
+//! by halves. It holds an advisory lock, which lets one instance migrate at a time. Nothing here is left in a session,
+//! neither a lock nor a setting nor a prepared statement: behind a pooler in transaction mode the session is everybody's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migration, MigrationType};
 use sqlx::postgres::{PgConnection, PgPool};
-use sqlx::{AssertSqlSafe, SqlSafeStr};
+use sqlx::{AssertSqlSafe, Connection, Row, SqlSafeStr};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -17,21 +18,39 @@ use crate::store::StoreError;
 
 const LEDGER: &str = "outbox.schema_migrations";
 
+/// The advisory lock of whoever migrates: "outboxd" in ASCII.
+const LOCK: i64 = 0x6f_7574_626f_7864;
+
 /// Migrating may wait for another instance, or write a large table.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-fn migrator() -> Migrator {
-    let first = Migration::new(
+const CREATE_LEDGER: &str = "
+CREATE SCHEMA IF NOT EXISTS outbox;
+CREATE TABLE IF NOT EXISTS outbox.schema_migrations (
+    version bigint PRIMARY KEY,
+    description text NOT NULL,
+    installed_on timestamptz NOT NULL DEFAULT now(),
+    success boolean NOT NULL,
+    checksum bytea NOT NULL,
+    execution_time bigint NOT NULL
+)";
+
+/// One line of the ledger.
+struct Applied {
+    version: i64,
+    checksum: Vec<u8>,
+    success: bool,
+}
+
+/// Every migration, in order.
+fn migrations() -> [Migration; 1] {
+    [Migration::new(
         1,
         "outbox".into(),
         MigrationType::Simple,
         AssertSqlSafe(include_str!("../../../migrations/postgres/0001_outbox.sql").to_owned()).into_sql_str(),
         false,
-    );
-    let mut migrator = Migrator::with_migrations(vec![first]);
-    migrator.dangerous_set_table_name(LEDGER);
-    migrator.create_schema("outbox");
-    migrator
+    )]
 }
 
 /// Brings the schema up to date.
@@ -40,10 +59,8 @@ pub(super) async fn migrate(pool: &PgPool, tasks: &TaskTracker) -> Result<(), St
     let task = tasks.spawn(async move {
         // A connection of its own: migrations outlast a call's deadline and its statement timeout.
         let mut connection = pool.acquire().await.map_err(store_error)?.detach();
-        sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await.map_err(store_error)?;
-        let migrator = migrator();
-        match timeout(PATIENCE, migrator.run_direct(None, &mut connection, false)).await {
-            Ok(result) => result.map_err(migrate_error),
+        match timeout(PATIENCE, migrate_on(&mut connection)).await {
+            Ok(result) => result,
             Err(_) => Err(StoreError::Unavailable { reason: "migrating took too long".to_owned(), source: None }),
         }
     });
@@ -52,58 +69,86 @@ pub(super) async fn migrate(pool: &PgPool, tasks: &TaskTracker) -> Result<(), St
     })
 }
 
+/// When this fails its connection is closed, and the server undoes everything.
+async fn migrate_on(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let mut transaction = connection.begin().await.map_err(store_error)?;
+    let lock = format!("SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({LOCK})");
+    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *transaction).await.map_err(store_error)?;
+    sqlx::raw_sql(CREATE_LEDGER).execute(&mut *transaction).await.map_err(store_error)?;
+    let applied = ledger(&mut transaction).await.map_err(store_error)?;
+    for migration in missing(&applied)? {
+        apply(&migration, &mut transaction).await?;
+    }
+    transaction.commit().await.map_err(store_error)
+}
+
+async fn apply(migration: &Migration, connection: &mut PgConnection) -> Result<(), StoreError> {
+    let began = Instant::now();
+    let applied = sqlx::raw_sql(migration.sql.clone()).execute(&mut *connection).await;
+    applied.map_err(|error| match store_error(error) {
+        unavailable @ StoreError::Unavailable { .. } => unavailable,
+        other => broken(format!(
+            "migration {} cannot be applied ({other}); if parts of it are there already, drop schema outbox or restore \
+             it, then run `outboxd migrate`",
+            migration.version
+        )),
+    })?;
+    let note = "INSERT INTO outbox.schema_migrations (version, description, success, checksum, execution_time)
+                VALUES ($1, $2, true, $3, $4)";
+    let query = sqlx::query(note)
+        .persistent(false)
+        .bind(migration.version)
+        .bind(&*migration.description)
+        .bind(&*migration.checksum)
+        .bind(i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX));
+    query.execute(connection).await.map(|_| ()).map_err(store_error)
+}
+
 /// Compares the ledger with this binary's migrations and sees that the server takes writes.
 pub(super) async fn check(connection: &mut PgConnection) -> Result<Result<(), StoreError>, sqlx::Error> {
-    let read_only: String = sqlx::query_scalar("SHOW transaction_read_only").fetch_one(&mut *connection).await?;
+    let read_only: String =
+        sqlx::query_scalar("SHOW transaction_read_only").persistent(false).fetch_one(&mut *connection).await?;
     if read_only == "on" {
         return Ok(Err(StoreError::Unavailable { reason: "the server is read-only".to_owned(), source: None }));
     }
-    let applied = connection.list_applied_migrations(LEDGER).await;
-    let dirty = match &applied {
-        Ok(_) => connection.dirty_version(LEDGER).await,
-        Err(_) => Ok(None),
+    let applied = ledger(connection).await?;
+    Ok(missing(&applied).and_then(|missing| if missing.is_empty() { Ok(()) } else { Err(StoreError::SchemaOutdated) }))
+}
+
+async fn ledger(connection: &mut PgConnection) -> Result<Vec<Applied>, sqlx::Error> {
+    let query = sqlx::query("SELECT version, checksum, success FROM outbox.schema_migrations ORDER BY version");
+    let rows = query.persistent(false).fetch_all(connection).await?;
+    let read = |row: &sqlx::postgres::PgRow| {
+        Ok(Applied { version: row.try_get(0)?, checksum: row.try_get(1)?, success: row.try_get(2)? })
     };
-    let (applied, dirty) = match (applied, dirty) {
-        (Ok(applied), Ok(dirty)) => (applied, dirty),
-        (Err(MigrateError::Execute(error)), _) | (_, Err(MigrateError::Execute(error))) => return Err(error),
-        (Err(error), _) | (_, Err(error)) => return Ok(Err(migrate_error(error))),
-    };
-    if let Some(version) = dirty {
-        return Ok(Err(migrate_error(MigrateError::Dirty(version))));
-    }
-    let migrator = migrator();
-    for known in &applied {
-        match migrator.iter().find(|migration| migration.version == known.version) {
-            None => return Ok(Err(StoreError::SchemaTooNew { version: known.version })),
-            Some(migration) if migration.checksum != known.checksum => {
-                return Ok(Err(migrate_error(MigrateError::VersionMismatch(known.version))));
+    rows.iter().map(read).collect()
+}
+
+/// This binary's migrations that the ledger does not have; an error when the ledger has others.
+fn missing(applied: &[Applied]) -> Result<Vec<Migration>, StoreError> {
+    let migrations = migrations();
+    for known in applied {
+        let version = known.version;
+        if !known.success {
+            return Err(broken(format!(
+                "migration {version} is half applied; undo it by hand, remove its row from {LEDGER}, then run `outboxd \
+                 migrate`"
+            )));
+        }
+        match migrations.iter().find(|migration| migration.version == version) {
+            None => return Err(StoreError::SchemaTooNew { version }),
+            Some(migration) if *migration.checksum != *known.checksum => {
+                return Err(broken(format!(
+                    "migration {version} was changed after it had been applied; restore {LEDGER} from a backup"
+                )));
             }
             Some(_) => {}
         }
     }
-    let is_applied = |version| applied.iter().any(|known| known.version == version);
-    let current = migrator.iter().all(|migration| is_applied(migration.version));
-    Ok(if current { Ok(()) } else { Err(StoreError::SchemaOutdated) })
+    let is_applied = |migration: &Migration| applied.iter().any(|known| known.version == migration.version);
+    Ok(migrations.into_iter().filter(|migration| !is_applied(migration)).collect())
 }
 
-fn migrate_error(error: MigrateError) -> StoreError {
-    let broken = |reason: String| StoreError::SchemaBroken { reason };
-    match error {
-        MigrateError::Execute(error) => store_error(error),
-        MigrateError::ExecuteMigration(error, version) => match store_error(error) {
-            unavailable @ StoreError::Unavailable { .. } => unavailable,
-            other => broken(format!(
-                "migration {version} cannot be applied ({other}); if parts of it are there already, drop schema outbox \
-                 or restore it, then run `outboxd migrate`"
-            )),
-        },
-        MigrateError::VersionMissing(version) => StoreError::SchemaTooNew { version },
-        MigrateError::VersionMismatch(version) => {
-            broken(format!("migration {version} was changed after it had been applied; restore {LEDGER} from a backup"))
-        }
-        MigrateError::Dirty(version) => broken(format!(
-            "migration {version} is half applied; undo it by hand, remove its row from {LEDGER}, then run `outboxd migrate`"
-        )),
-        other => StoreError::Internal { reason: "migrating failed".to_owned(), source: Some(Box::new(other)) },
-    }
+fn broken(reason: String) -> StoreError {
+    StoreError::SchemaBroken { reason }
 }

@@ -90,7 +90,7 @@ async fn complete(caller: &Caller, leases: Vec<Lease>) -> Result<Vec<Lease>, Sto
     caller
         .call((ids, claim_nos), |statements, (ids, claim_nos), connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.complete.clone()).bind(ids).bind(claim_nos);
+                let query = statements.complete().bind(ids).bind(claim_nos);
                 query.fetch_all(connection).await?.iter().map(lease).collect()
             })
         })
@@ -101,7 +101,8 @@ async fn settle_any(caller: &Caller, arrays: SettlementArrays) -> Result<Vec<Lea
     caller
         .call(arrays, |statements, arrays, connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.settle.clone())
+                let query = statements
+                    .settle()
                     .bind(&arrays.ids)
                     .bind(&arrays.claim_nos)
                     .bind(&arrays.statuses)
@@ -126,8 +127,7 @@ pub(super) async fn extend(caller: &Caller, lease: Lease, duration: Duration) ->
     caller
         .call((lease, micros(duration)), |statements, (lease, duration), connection| {
             Box::pin(async move {
-                let query =
-                    sqlx::query(statements.extend.clone()).bind(lease.event_id).bind(lease.claim_no).bind(duration);
+                let query = statements.extend().bind(lease.event_id).bind(lease.claim_no).bind(duration);
                 Ok(query.fetch_optional(connection).await?.is_some())
             })
         })
@@ -142,7 +142,7 @@ pub(super) async fn reap(caller: &Caller, lanes: &[ReapLane], page: u32) -> Resu
                 let types: Vec<&str> = lanes.iter().map(|lane| lane.event_type.as_str()).collect();
                 let after_at: Vec<_> = lanes.iter().map(|lane| date_time(after(lane).available_at)).collect();
                 let after_id: Vec<Uuid> = lanes.iter().map(|lane| after(lane).id).collect();
-                let query = sqlx::query(statements.reap.clone()).bind(types).bind(after_at).bind(after_id).bind(page);
+                let query = statements.reap().bind(types).bind(after_at).bind(after_id).bind(page);
                 let mut result = ReapPage::default();
                 for row in query.fetch_all(connection).await? {
                     let (id, event_type) = (row.try_get("id")?, row.try_get("event_type")?);
@@ -163,7 +163,7 @@ pub(super) async fn reap_by_id(caller: &Caller, id: Uuid) -> Result<Option<Reape
     caller
         .call(id, |statements, id, connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.reap_by_id.clone()).bind(id);
+                let query = statements.reap_by_id().bind(id);
                 let row = query.fetch_optional(connection).await?;
                 row.map(|row| {
                     let event_type = row.try_get("event_type")?;

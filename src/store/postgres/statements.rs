@@ -1,5 +1,7 @@
 //! The statements, rendered once for one table description. Their texts stand whole in `sql/`, one file each.
 
+use sqlx::postgres::{PgArguments, Postgres};
+use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use crate::store::table::Table;
@@ -19,18 +21,30 @@ macro_rules! statements {
     ($($name:ident),+ $(,)?) => {
         /// Every statement of the store, ready to run.
         pub(super) struct Statements {
-            $(pub(super) $name: SqlStr,)+
+            prepared: bool,
+            $($name: SqlStr,)+
         }
 
         impl Statements {
-            /// Renders all statements; payloads above `max_payload_bytes` are not read by any of them.
-            pub(super) fn new(table: &Table, max_payload_bytes: usize) -> Self {
+            /// Renders all statements; payloads above `max_payload_bytes` are not read by any of them. When they are
+            /// `prepared`, each session keeps their plans under names.
+            pub(super) fn new(table: &Table, max_payload_bytes: usize, prepared: bool) -> Self {
                 let table = with_fragments(table, max_payload_bytes);
                 Self {
+                    prepared,
                     $($name: AssertSqlSafe(
                         table.render(include_str!(concat!("sql/", stringify!($name), ".sql")))
                     ).into_sql_str(),)+
                 }
+            }
+
+            $(pub(super) fn $name(&self) -> Query<'_, Postgres, PgArguments> {
+                sqlx::query(self.$name.clone()).persistent(self.prepared)
+            })+
+
+            /// The names and texts of all statements, for tests that look at their plans.
+            pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.as_str().to_owned()),)+]
             }
         }
     };
@@ -41,6 +55,7 @@ statements!(
     cancel,
     claim,
     claim_by_id,
+    claim_key,
     claim_subject,
     complete,
     dead_letters,

@@ -128,3 +128,27 @@ engine_test!(a_run_confined_to_types_or_a_subject_leaves_the_rest, |world| {
     assert_eq!(run_as(&processor, request).await.completed, 1);
     assert_eq!(world.count("pending").await, 1);
 });
+
+engine_test!(a_run_gets_round_to_a_thousand_types, |world| {
+    let receiver = Receiver::start().await;
+    let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
+    let events: Vec<NewEvent> = (0..1_500).map(|number| NewEvent::new(format!("t.{number}"), "1")).collect();
+    for batch in events.chunks(1_000) {
+        world.store.enqueue(batch).await.unwrap();
+    }
+    let report = run(&processor).await;
+    assert_eq!((report.completed, report.more), (1_500, false), "{report:?}");
+    assert_eq!(receiver.received().len(), 1_500);
+});
+
+engine_test!(an_event_that_becomes_due_during_a_run_is_delivered_by_it, |world| {
+    let (held, prompt) = receivers().await;
+    let processor = world.processor(vec![webhook("slow", LONG, &held), webhook("*", LONG, &prompt)]);
+    world.enqueue("slow").await;
+    let due = outboxd::event::Due::AfterMs(1_000);
+    world.enqueue_as(NewEvent { due, ..NewEvent::new("later", "1") }).await;
+    let begun = start(&processor);
+    prompt.wait_for(1).await;
+    held.release_all();
+    assert_eq!(begun.await.unwrap().completed, 2);
+});

@@ -49,10 +49,12 @@ mod fairness;
 mod handlers;
 mod leases;
 mod life;
-//OUTAGE
+mod locks;
+mod outage;
 mod overlap;
 mod poison;
-//PROGRAM
+mod program;
+mod service;
 mod stopping;
 
 /// Long enough for any handler here.

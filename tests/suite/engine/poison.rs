@@ -23,7 +23,7 @@ engine_test!(poisoned_rows_fail_alone_and_their_neighbours_are_delivered, |world
     let deep = format!("{}{}", "[".repeat(400), "]".repeat(400));
     let poison = [
         (large.as_str(), "", "at most 262144 are delivered"),
-        (deep.as_str(), "", "400 levels"),
+        (deep.as_str(), "", "deeper than 128 levels"),
         ("1", r#"{"Host":"evil"}"#, "host"),
         ("1", r#"{"x-a":"b\r\nc: d"}"#, "x-a"),
         ("1", r#"{"x-a":7}"#, "header"),
@@ -85,3 +85,20 @@ engine_test!(a_row_with_absurd_numbers_is_refused_or_does_not_hold_up_the_others
     assert_eq!(world.count("processing").await, 0);
     assert!(receiver.received().len() >= 6);
 });
+
+/// Postgres refuses such text by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_is_not_utf8_fails_alone_on_sqlite() {
+    let world = World::on(TestDb::empty_sqlite().await).await;
+    let receiver = Receiver::start().await;
+    let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
+    let bad = "CAST(x'22ff22' AS TEXT)";
+    let insert = |columns: &str, values: &str| format!("INSERT INTO {{events}} ({columns}) VALUES ('a', {values})");
+    world.sql.sql(&insert("{event_type}, {payload}", bad)).await;
+    world.sql.sql(&insert("{event_type}, {payload}, {subject}", &format!("'1', {bad}"))).await;
+    world.enqueue("a").await;
+    let report = run(&processor).await;
+    assert_eq!((report.completed, report.dead_lettered), (2, 1), "{report:?}");
+    let dead = world.event(report.dead_letter_ids[0]).await;
+    assert_eq!(dead.last_error.as_deref(), Some("the payload is not UTF-8 text"));
+}

@@ -89,6 +89,13 @@ fn with_database(url: &str, name: &str) -> String {
     changed
 }
 
+/// The same database's URL by another login and address.
+pub fn with_authority(url: &str, authority: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("a URL has a scheme");
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    format!("{scheme}://{authority}{}", &rest[end..])
+}
+
 /// A Postgres server of one test's own. It is gone when this is dropped or the process ends.
 pub struct Server {
     url: String,
@@ -175,7 +182,7 @@ fn binaries() -> PathBuf {
 }
 
 /// The user to run a server as: Postgres refuses to be root, anybody else runs it as himself.
-fn owner() -> String {
+pub fn owner() -> String {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|myself| myself.uid() == 0);
     if !is_root {
         return String::new();
@@ -186,7 +193,7 @@ fn owner() -> String {
 }
 
 /// A port on which nothing listens.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let width = PORTS.end - PORTS.start;
     let first = u16::try_from(std::process::id() % u32::from(width)).expect("the rest is smaller than the width");

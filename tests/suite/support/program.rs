@@ -105,9 +105,25 @@ impl Running {
 
     /// Sends SIGTERM and waits for the end.
     pub fn terminate(mut self) -> ExitStatus {
+        self.ask_to_stop();
+        self.child.wait().unwrap()
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_stop(&self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
+    }
+
+    /// Sends SIGKILL and waits for the end.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }
 

@@ -1,9 +1,11 @@
 -- outbox: claim one subject's events
+-- "Not processed" is written as the index on subjects has it, so that no plan can walk a whole lane for one subject.
 -- $1 types, $2 the subject, $3 events at most, $4 leases in microseconds.
 WITH picked AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
-    WHERE e.{subject} = $2 AND e.{processed_at} IS NULL AND e.{event_type} = ANY ($1::text[]) AND e.{target} = ''
+    WHERE e.{subject} = $2 AND coalesce(e.{processed_at}, 'infinity') = 'infinity'
+      AND e.{event_type} = ANY ($1::text[]) AND e.{target} = ''
       AND e.{available_at} <= now()
       AND e.{status} = {pending}
     ORDER BY e.{available_at}, e.{id}

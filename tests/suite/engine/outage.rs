@@ -1,0 +1,139 @@
+//! A Postgres that goes away and comes back, under the real program: callers are told to come back, nothing delivered is
+//! delivered again, and nobody has to restart anything.
+
+use std::time::Instant;
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::service::Service;
+use super::*;
+use crate::support::postgres::Server;
+use crate::support::receiver::Reply;
+
+/// The server, the program on it, and a second way to its database.
+async fn start(receiver: &Receiver, timeout: &str) -> (Server, Service, Arc<dyn Store>) {
+    let server = Server::start().await;
+    let service = Service::start(server.url(), receiver, timeout, "").await;
+    let store = outboxd::store::connect(&outboxd::store::StoreOptions::new(server.url())).await.unwrap();
+    (server, service, store)
+}
+
+async fn until_ready(service: &Service) {
+    let began = Instant::now();
+    while service.call("GET", "/readyz").await.status != 200 {
+        assert!(began.elapsed() < PATIENCE, "it does not become ready again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn enqueue(store: &Arc<dyn Store>, count: usize) {
+    store.enqueue(&vec![NewEvent::new("a", "1"); count]).await.unwrap();
+}
+
+/// Every way to work ends with the advice to come back, soon enough for any caller to hear it.
+async fn refuses_everything(service: &Service) {
+    let began = Instant::now();
+    let calls = [
+        ("POST", "/v1/process"),
+        ("GET", "/v1/process"),
+        ("POST", "/v1/process?mode=async"),
+        ("GET", "/readyz"),
+        ("POST", "/v1/dead-letters/0197a0c2-7b1e-7c3a-9f00-0242ac120002/requeue"),
+    ];
+    let answers = calls.iter().map(|(method, path)| service.call(method, path));
+    for (answer, call) in futures_util::future::join_all(answers).await.iter().zip(&calls) {
+        assert_eq!((answer.status, &answer.body["code"]), (503, &"database-unavailable".into()), "{call:?} {answer:?}");
+        assert!(answer.head.contains("\r\nretry-after: "), "{call:?} {answer:?}");
+        assert!(answer.body["partial"].is_null(), "{call:?} {answer:?}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_that_takes_no_writes_is_a_503_until_it_does() {
+    let receiver = Receiver::start().await;
+    let (server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 3).await;
+    let set = async |value: &str| {
+        let mut connection = PgConnection::connect(server.url()).await.unwrap();
+        let sql = format!("ALTER SYSTEM SET default_transaction_read_only = {value}");
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql("SELECT pg_reload_conf()").execute(&mut connection).await.unwrap();
+    };
+    set("on").await;
+    let began = Instant::now();
+    while service.call("GET", "/readyz").await.status != 503 {
+        assert!(began.elapsed() < PATIENCE, "it does not notice");
+    }
+    refuses_everything(&service).await;
+    assert!(receiver.received().is_empty());
+    set("off").await;
+    until_ready(&service).await;
+    assert_eq!(service.run().await["completed"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_that_is_down_is_a_503_until_it_is_back() {
+    let receiver = Receiver::start().await;
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 1).await;
+    assert_eq!(service.run().await["completed"], 1);
+    enqueue(&store, 3).await;
+    server.stop();
+
+    refuses_everything(&service).await;
+    assert_eq!(service.call("GET", "/livez").await.status, 200);
+
+    server.start_again();
+    until_ready(&service).await;
+    assert_eq!(service.run().await["completed"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_delivered_while_the_database_blinked_is_settled_and_not_repeated() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::status(200).held());
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 30).await;
+    let run = service.begin_run(60_000);
+    receiver.wait_for(30).await;
+    server.stop();
+    receiver.release_all();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.start_again();
+    let answer = run.await.unwrap();
+    // Whether the run itself met the outage is a matter of chance.
+    let report = if answer.status == 200 { &answer.body } else { &answer.body["partial"] };
+    assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+    assert_eq!((&report["claimed"], &report["completed"]), (&30.into(), &30.into()), "{answer:?}");
+    until_ready(&service).await;
+    let after = service.run().await;
+    assert_eq!((&after["claimed"], &after["reaped"]), (&0.into(), &0.into()), "{after}");
+    assert_eq!(receiver.received().len(), 30);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_lost_during_a_run_is_a_503_with_what_was_done() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::status(200).held());
+    let (mut server, service, store) = start(&receiver, "1s").await;
+    receiver.then(Reply::status(200));
+    enqueue(&store, 5).await;
+    let began = Instant::now();
+    let run = service.begin_run(2_500);
+    receiver.wait_for(5).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.stop();
+    receiver.release_all();
+    let answer = run.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!((answer.status, &answer.body["code"]), (503, &"database-unavailable".into()), "{answer:?}");
+    assert!(answer.head.contains("\r\nretry-after: "));
+    let partial = &answer.body["partial"];
+    assert_eq!((&partial["claimed"], &partial["completed"]), (&5.into(), &1.into()), "{answer:?}");
+    assert_eq!(partial["stop_reason"], "error");
+    server.start_again();
+    until_ready(&service).await;
+    let left = service.run().await;
+    assert_eq!((&left["claimed"], &left["reaped"]), (&0.into(), &0.into()), "their leases have not ended: {left}");
+}
