@@ -232,6 +232,6 @@ mod tests {
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 16);
+        assert_eq!(ids.len(), 18);
     }
 }
