@@ -17,12 +17,13 @@ use super::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 128;
+const MAX_LOGGED_PATH_CHARS: usize = 200;
 
 /// Runs a request inside its context.
 pub(super) async fn surround(mut request: Request, next: Next) -> Response<Body> {
     let id = request_id(request.headers().get(REQUEST_ID));
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), shortened(request.uri().path()));
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| Problem::internal("a request handler panicked").into_response());
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -47,6 +48,11 @@ fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
     given.filter(fit).cloned().unwrap_or_else(|| {
         HeaderValue::from_str(&Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("unknown"))
     })
+}
+
+/// A path as the log shows it: a caller without any token could otherwise write 64 KiB into each line.
+fn shortened(path: &str) -> String {
+    path.chars().take(MAX_LOGGED_PATH_CHARS).collect()
 }
 
 fn log(problem: &Problem, request_id: &str, method: &str, path: &str) {
@@ -74,5 +80,11 @@ mod tests {
             assert_ne!(given(text), text);
         }
         assert_ne!(request_id(None), request_id(None));
+    }
+
+    #[test]
+    fn the_log_shows_the_beginning_of_a_long_path() {
+        assert_eq!(shortened("/v1/events"), "/v1/events");
+        assert_eq!(shortened(&"/ü".repeat(1000)), "/ü".repeat(100));
     }
 }

@@ -16,6 +16,7 @@ use super::openapi::problem_set;
 use super::path::PathId;
 use super::problem::{Answer, Problem};
 use super::query::{NoParameters, Query, check_text};
+use super::whole;
 use crate::outcome::{MAX_ERROR_CHARS, Outcome};
 use crate::timestamp::Timestamp;
 
@@ -28,7 +29,7 @@ const MIN_LEASE_MS: u64 = 1_000;
 
 /// What came of an accepted event.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Settle)]
 pub(super) struct SettleBody {
     /// The header `outbox-claim-token` of the delivery.
@@ -38,6 +39,7 @@ pub(super) struct SettleBody {
     outcome: SettleOutcome,
     /// With `retry` and `defer`: not before so many milliseconds from now.
     #[schema(minimum = 0, maximum = 86_400_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// Why; becomes the event's `last_error`.
     #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
@@ -62,7 +64,7 @@ enum SettleOutcome {
 
 /// More time for an accepted event.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Extend)]
 pub(super) struct ExtendBody {
     /// The header `outbox-claim-token` of the delivery.
@@ -70,6 +72,7 @@ pub(super) struct ExtendBody {
     token: String,
     /// How long the lease lasts from now on, in milliseconds.
     #[schema(minimum = 1000, maximum = 86_400_000)]
+    #[serde(deserialize_with = "whole::required")]
     lease_ms: u64,
 }
 

@@ -22,6 +22,15 @@ where
     deserializer.deserialize_any(WholeNumber(PhantomData))
 }
 
+/// Reads a whole number that must be there. For `deserialize_with`.
+pub(super) fn required<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    optional(deserializer)?.ok_or_else(|| D::Error::custom("must be a whole number"))
+}
+
 struct WholeNumber<T>(PhantomData<T>);
 
 impl<T: TryFrom<u64>> Visitor<'_> for WholeNumber<T> {
@@ -61,6 +70,13 @@ mod tests {
             assert_eq!(read(text).unwrap(), Some(57), "{text}");
         }
         assert_eq!((read("null").unwrap(), read("-0.0").unwrap()), (None, Some(0)));
+    }
+
+    #[test]
+    fn a_number_that_must_be_there_is_not_null() {
+        let read = |text| super::required::<_, u64>(&mut serde_json::Deserializer::from_str(text));
+        assert_eq!(read("2972.0").unwrap(), 2972);
+        assert!(read("null").is_err());
     }
 
     #[test]
