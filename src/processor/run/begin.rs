@@ -114,8 +114,8 @@ impl Run {
         let count = self.finished.len().min(MAX_BATCH);
         let batch: Vec<_> = self.finished.drain(..count).collect();
         let patience = self.countdown.remaining().clamp(LEAST_PATIENCE, LONGEST_PATIENCE);
-        let store = Arc::clone(&self.shared.store);
-        self.settling = Some(Box::pin(async move { settle(store.as_ref(), batch, patience).await }));
+        let shared = Arc::clone(&self.shared);
+        self.settling = Some(Box::pin(async move { settle(&shared, batch, patience).await }));
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.

@@ -183,3 +183,21 @@ async fn sessions_that_are_cut_at_random_moments_cost_neither_an_event_nor_a_sec
     assert_eq!(seen.len(), 2_000);
     assert!(seen.values().all(|count| *count == 1), "delivered again");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_program_whose_database_is_away_still_stops_in_time() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::silence());
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 2).await;
+    let run = service.begin_run(60_000);
+    receiver.wait_for(2).await;
+    server.stop();
+    let asked = Instant::now();
+    service.running.ask_to_stop();
+    let answer = run.await.unwrap();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    let status = tokio::task::spawn_blocking(move || service.running.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+}
