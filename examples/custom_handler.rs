@@ -1,7 +1,7 @@
 //! outboxd as a library: events handled in your own process, on Postgres.
 //!
 //! ```text
-//! DATABASE_URL=postgres://localhost/test cargo run --example custom_handler
+//! DATABASE_URL=postgres://postgres@localhost/test cargo run --example custom_handler
 //! ```
 //!
 //! It makes a schema `outboxd_example` with a few business tables, and the outbox's own schema beside it. Then it shows
@@ -12,7 +12,7 @@
 //!    when the event is delivered twice.
 //! 3. [`run`] makes **one bounded pass** over what is due. Your scheduler calls such a function; nothing stays resident.
 
-#![allow(clippy::missing_errors_doc, reason = "the example hands every error to main")]
+#![allow(clippy::missing_errors_doc, reason = "what can go wrong here is what the database says")]
 
 use std::sync::Arc;
 use std::time::Duration;

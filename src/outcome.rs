@@ -58,6 +58,16 @@ impl Outcome {
         Self::Retry { error: error.into(), retry_after: None }
     }
 
+    /// Why the event was not completed.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Retry { error, .. } | Self::TimedOut { error } | Self::DeadLetter { error } => Some(error),
+            Self::Defer { reason, .. } | Self::Skip { reason } => Some(reason),
+            Self::Complete | Self::Accepted | Self::Settled => None,
+        }
+    }
+
     /// The word for it in the attempt log and on the wire.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

@@ -195,3 +195,11 @@ $$;
 
 COMMENT ON FUNCTION outbox.in_flight IS
     'Whether an event of this type whose payload has this key and value is pending or processing.';
+
+-- What instances must share and nobody else may know: the key that seals claim tokens.
+CREATE TABLE outbox.secret (
+    name text PRIMARY KEY,
+    value bytea NOT NULL
+);
+INSERT INTO outbox.secret (name, value)
+VALUES ('claim_token', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));

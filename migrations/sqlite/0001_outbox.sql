@@ -117,3 +117,10 @@ CREATE TABLE outbox_run (
 );
 
 CREATE INDEX outbox_run_started ON outbox_run (started_at, run_id);
+
+-- What instances must share and nobody else may know: the key that seals claim tokens.
+CREATE TABLE outbox_secret (
+    name TEXT NOT NULL PRIMARY KEY,
+    value BLOB NOT NULL
+);
+INSERT INTO outbox_secret (name, value) VALUES ('claim_token', randomblob(48));

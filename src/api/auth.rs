@@ -160,7 +160,9 @@ impl Caller {
         }
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
-            return Err(unauthorized("no bearer token was sent: the header must be `Authorization: Bearer <token>`"));
+            return Err(unauthorized(
+                "no bearer token was sent: the header must be `Authorization: Bearer <token>`, once",
+            ));
         };
         let presented = hmac::Key::new(hmac::HMAC_SHA256, presented);
         // All tokens are compared, so that the time taken does not tell which one came close.
@@ -172,9 +174,14 @@ impl Caller {
     }
 }
 
-/// The token of `Authorization: Bearer <token>`; the scheme's case does not matter.
+/// The token of the one `Authorization: Bearer <token>`; the scheme's case does not matter.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.as_bytes();
+    // Of two, a proxy in front may have judged the other one.
+    if values.next().is_some() {
+        return None;
+    }
     let (scheme, token) = value.split_at_checked(7)?;
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
@@ -234,6 +241,14 @@ mod tests {
         for value in ["Bearer s3cret-11", "Bearer S3CRET-1", "Basic s3cret-1", "Bearer", "Bearer ", "s3cret-1"] {
             assert!(Caller::identify(&presented(value), &tokens()).is_err(), "{value}");
         }
+    }
+
+    #[test]
+    fn two_authorization_headers_are_none() {
+        let mut headers = presented("bearer s3cret-1");
+        assert!(Caller::identify(&headers, &tokens()).is_ok());
+        headers.append(header::AUTHORIZATION, "Bearer s3cret-1".parse().unwrap());
+        assert!(Caller::identify(&headers, &tokens()).is_err());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub enum Code {
     MethodNotAllowed,
     /// The id exists with other content.
     EventIdConflict,
+    /// The claim that a token stands for is over.
+    LeaseLost,
     /// The event is no dead letter.
     NotDeadLettered,
     /// The event is not pending.
@@ -57,6 +59,7 @@ impl Code {
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::EventIdConflict => "event-id-conflict",
+            Self::LeaseLost => "lease-lost",
             Self::NotDeadLettered => "not-dead-lettered",
             Self::NotCancellable => "not-cancellable",
             Self::PayloadTooLarge => "payload-too-large",
@@ -81,6 +84,7 @@ impl Code {
             Self::NotFound => "No such path",
             Self::MethodNotAllowed => "Method not allowed",
             Self::EventIdConflict => "The event id is taken",
+            Self::LeaseLost => "The claim is over",
             Self::NotDeadLettered => "The event is no dead letter",
             Self::NotCancellable => "The event cannot be cancelled",
             Self::PayloadTooLarge => "Too large",
@@ -100,7 +104,9 @@ impl Code {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::EventNotFound | Self::OutboxNotFound | Self::RunNotFound | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::EventIdConflict | Self::NotDeadLettered | Self::NotCancellable => StatusCode::CONFLICT,
+            Self::EventIdConflict | Self::LeaseLost | Self::NotDeadLettered | Self::NotCancellable => {
+                StatusCode::CONFLICT
+            }
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,

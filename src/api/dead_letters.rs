@@ -17,6 +17,7 @@ use super::openapi::problem_set;
 use super::path::PathId;
 use super::problem::{Answer, Code, Problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader, check_text};
+use super::whole;
 use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS};
 use crate::outcome::MAX_REASON_CHARS;
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Transition};
@@ -71,7 +72,13 @@ pub(super) struct DeadLettersView {
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before, with the same filters."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
-    responses((status = 200, description = "A page of dead letters.", body = DeadLettersView), ListProblems)
+    responses(
+        (status = 200, description = "A page of dead letters.", body = DeadLettersView, links(
+            ("requeue" = (operation_id = "requeueDeadLetter", parameters(("id" = "$response.body#/data/0/id")))),
+            ("discard" = (operation_id = "discardDeadLetter", parameters(("id" = "$response.body#/data/0/id")))),
+        )),
+        ListProblems,
+    )
 )]
 pub(super) async fn list(
     State(state): State<ApiState>,
@@ -88,14 +95,16 @@ pub(super) async fn list(
 
 /// How to requeue.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Requeue)]
 pub(super) struct RequeueBody {
     /// In how many milliseconds it becomes due; at once when it is not given.
     #[schema(maximum = 316_224_000_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// A new attempts limit; unchanged when it is not given.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
     /// Why, for the log.
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
@@ -134,7 +143,7 @@ pub(super) async fn requeue(
 
 /// How to discard.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Discard)]
 pub(super) struct DiscardBody {
     /// Why; becomes the event's `last_error`.

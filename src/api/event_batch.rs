@@ -21,7 +21,7 @@ const MAX_EVENTS: usize = 1000;
 
 /// Events to enqueue together.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = NewBatch)]
 pub(super) struct BatchBody {
     /// 1 to 1000 events.

@@ -21,7 +21,7 @@ problem_set!(CancelProblems: WithBody, EventNotFound, NotCancellable);
 
 /// Why an event is cancelled.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Cancel)]
 pub(super) struct CancelBody {
     /// Becomes the event's `last_error`; `cancelled` when it is not given.

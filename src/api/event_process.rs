@@ -18,6 +18,7 @@ use super::openapi::problem_set;
 use super::path::PathId;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader};
+use super::whole;
 
 problem_set!(ProcessEventProblems: WithBody, EventNotFound, ShuttingDown);
 
@@ -35,11 +36,12 @@ impl FromQuery for Wait {
 
 /// How long to wait, from the body.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = ProcessEvent)]
 pub(super) struct WaitBody {
     /// How long to wait for the outcome; 30000 when it is not given.
     #[schema(maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     wait_ms: Option<u64>,
 }
 

@@ -14,6 +14,7 @@ mod dead_letters;
 mod event_batch;
 mod event_cancel;
 mod event_process;
+mod event_settle;
 mod event_view;
 mod events;
 mod health;
@@ -28,6 +29,8 @@ mod runs;
 mod server;
 #[cfg(test)]
 mod test_router;
+mod whole;
+mod write_deadline;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +121,9 @@ pub fn router(settings: ApiSettings, processor: Processor) -> Router {
         .route("/v1/events/{id}", demand(&[Scope::Read], get(events::read)))
         .route("/v1/events/{id}/process", demand(&[Scope::Process], post(event_process::process)))
         .route("/v1/events/{id}/cancel", demand(&[Scope::Operate], post(event_cancel::cancel)))
+        // These two ask for the claim token in their bodies instead.
+        .route("/v1/events/{id}/settle", post(event_settle::settle))
+        .route("/v1/events/{id}/extend", post(event_settle::extend))
         .route("/v1/process", demand(&[Scope::Process], get_that_acts(process::by_get).post(process::by_post)))
         .route("/v1/runs", demand(&[Scope::Read], get(runs::list)))
         .route("/v1/runs/{run_id}", demand(&[Scope::Process, Scope::Read], get(runs::read)))

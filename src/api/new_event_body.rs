@@ -1,7 +1,9 @@
 //! The JSON of an event that is to be enqueued, and its way to a [`NewEvent`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -10,12 +12,13 @@ use uuid::Uuid;
 
 use super::problem::{Answer, Code, Problem};
 use super::query::parse_uuid;
+use super::whole;
 use crate::event::{DEFAULT_MAX_ATTEMPTS, Due, FieldProblem, NewEvent};
 use crate::timestamp::Timestamp;
 
 /// An event to enqueue.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = NewEvent, examples(json!({
     "type": "invoice.created", "subject": "invoice/42", "payload": {"invoice": 42}
 })))]
@@ -38,19 +41,21 @@ pub(super) struct NewEventBody {
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
     #[schema(maximum = 316_224_000_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
     /// Sent along to the receiver; names that outboxd sets or that steer HTTP are refused.
     #[schema(schema_with = headers_schema)]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct_headers")]
     headers: Option<BTreeMap<String, String>>,
 }
 
 /// An event of a batch.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = NewBatchEvent)]
 pub(super) struct NewBatchEventBody {
     /// What happened; decides the route.
@@ -71,13 +76,15 @@ pub(super) struct NewBatchEventBody {
     available_at: Option<Timestamp>,
     /// In how many milliseconds it becomes due; not together with `available_at`.
     #[schema(maximum = 316_224_000_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     delay_ms: Option<u64>,
     /// Failed attempts after which it becomes a dead letter; 10 when it is not given.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
     /// Sent along to the receiver; names that outboxd sets or that steer HTTP are refused.
     #[schema(schema_with = headers_schema)]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct_headers")]
     headers: Option<BTreeMap<String, String>>,
     /// The caller's key: the same key with the same content is a replay.
     #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
@@ -141,7 +148,36 @@ fn problem(pointer: &str, detail: &str) -> FieldProblem {
 /// The one usual form of a UUID; the other ones that parsers know would come back changed.
 fn hyphenated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    parse_uuid(&text).map(Some).ok_or_else(|| serde::de::Error::custom("must be a UUID in its form with hyphens"))
+    parse_uuid(&text).map(Some).ok_or_else(|| D::Error::custom("must be a UUID in its form with hyphens"))
+}
+
+/// Headers, or null for none. Of two with one name it would be unclear which one was meant.
+fn distinct_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    struct Distinct;
+
+    impl<'de> Visitor<'de> for Distinct {
+        type Value = Option<BTreeMap<String, String>>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object of strings")
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut headers = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry::<String, String>()? {
+                if headers.insert(name, value).is_some() {
+                    return Err(A::Error::custom("has the same name twice"));
+                }
+            }
+            Ok(Some(headers))
+        }
+    }
+
+    deserializer.deserialize_any(Distinct)
 }
 
 fn headers_schema() -> Object {

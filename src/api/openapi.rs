@@ -17,7 +17,9 @@ use utoipa::{Modify, OpenApi};
 use super::code::Code;
 use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
-use super::{dead_letters, event_batch, event_cancel, event_process, events, health, in_flight, process, runs};
+use super::{
+    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, process, runs,
+};
 use crate::run::{RunRecord, RunReport};
 
 #[derive(OpenApi)]
@@ -40,7 +42,7 @@ use crate::run::{RunRecord, RunReport};
     ),
     paths(
         events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
-        event_cancel::cancel, process::by_get, process::by_post, runs::list, runs::read, dead_letters::list,
+        event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list, runs::read, dead_letters::list,
         dead_letters::requeue, dead_letters::discard, health::livez, health::readyz, read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
@@ -87,6 +89,7 @@ fn parameter_schema(name: &str) -> Option<Schema> {
         "type" | "types" => ArrayBuilder::new().items(event_type).max_items(Some(MAX_TYPES)).into(),
         "subject" | "key" | "value" => text(NO_CONTROLS).max_length(Some(255)).into(),
         "error_contains" => text(NO_CONTROLS).max_length(Some(500)).into(),
+        "limit" => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into(),
         "cursor" => text("^[A-Za-z0-9_-]{43}$").into(),
         "idempotency-key" => text(r#"^([!#-~]([ -~]{0,253}[!-~])?|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#).into(),
         _ => return None,
@@ -229,6 +232,6 @@ mod tests {
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 16);
+        assert_eq!(ids.len(), 18);
     }
 }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 pub use super::code::Code;
 use crate::event::{FieldProblem, Status};
-use crate::processor::{ProcessEventError, RunError};
+use crate::processor::{ProcessEventError, RunError, TokenError};
 use crate::run::RunReport;
 use crate::store::{EnqueueError, StoreError};
 
@@ -65,6 +65,7 @@ impl Problem {
     /// All the fields that are refused, at least one.
     pub fn fields(errors: Vec<FieldProblem>) -> Self {
         let detail = match errors.as_slice() {
+            [only] if only.pointer.is_empty() => format!("the body is not valid: {}", only.detail),
             [only] => format!("{} {}", only.pointer, only.detail),
             several => format!("{} fields are not valid", several.len()),
         };
@@ -74,6 +75,11 @@ impl Problem {
     /// The event that was asked for does not exist.
     pub fn event_not_found() -> Self {
         Self::new(Code::EventNotFound, "there is no event with this id")
+    }
+
+    /// A claim token whose claim is over.
+    pub fn lease_lost() -> Self {
+        Self::new(Code::LeaseLost, "the claim is over: its lease was lost or it has been settled")
     }
 
     /// The method does not exist on this path; `allow` names those that do when the router cannot know it.
@@ -173,6 +179,16 @@ impl From<ProcessEventError> for Problem {
             ProcessEventError::ShuttingDown => shutting_down(),
             ProcessEventError::Panicked { reason } => Self::internal(reason),
             ProcessEventError::Store(source) => Self::from(source),
+        }
+    }
+}
+
+impl From<TokenError> for Problem {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Invalid => Self::new(Code::Unauthorized, error.to_string()),
+            TokenError::LeaseLost => Self::lease_lost(),
+            TokenError::Store(source) => Self::from(source),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One bounded run over everything that is due: what a scheduler calls.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -13,6 +14,7 @@ use super::body::OptionalJson;
 use super::openapi::problem_set;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader, check_outbox, check_text, check_types};
+use super::whole;
 use crate::budget::Budget;
 use crate::event::MAX_SUBJECT_CHARS;
 use crate::processor::RunRequest;
@@ -26,7 +28,7 @@ const MAX_RUNTIME_MS: u64 = 840_000;
 
 /// Whether the answer waits for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub(super) enum Mode {
     /// It does.
     Sync,
@@ -34,26 +36,49 @@ pub(super) enum Mode {
     Async,
 }
 
+impl FromStr for Mode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "sync" => Ok(Self::Sync),
+            "async" => Ok(Self::Async),
+            _ => Err("must be `sync` or `async`"),
+        }
+    }
+}
+
+impl TryFrom<String> for Mode {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
 /// What a run is asked to do; the same from a query and from a body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Process, examples(json!({"batch_size": 100, "max_runtime_ms": 50000})))]
 pub(super) struct Parameters {
     /// Events that the run may claim; 100 when it is not given.
     #[schema(minimum = 1, maximum = 10000)]
     #[param(minimum = 1, maximum = 10000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     batch_size: Option<u64>,
     /// How long the run may take; 50000, or the configured cap if that is smaller, when it is not given.
     #[schema(minimum = 1, maximum = 840_000)]
     #[param(minimum = 1, maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     max_runtime_ms: Option<u64>,
     /// Time that must be left to claim another event; 0 when it is not given.
     #[schema(maximum = 840_000)]
     #[param(maximum = 840_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     min_remaining_ms: Option<u64>,
     /// Only events of these types.
-    #[schema(max_items = 1000)]
+    #[schema(max_items = 100)]
     types: Option<Vec<String>>,
     /// Only events of this subject.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
@@ -67,12 +92,7 @@ pub(super) struct Parameters {
 
 impl FromQuery for Parameters {
     fn from_query(query: &mut QueryReader) -> Answer<Self> {
-        let mode = match query.one("mode")?.as_deref() {
-            None => None,
-            Some("sync") => Some(Mode::Sync),
-            Some("async") => Some(Mode::Async),
-            Some(_) => return Err(Problem::field("/mode", "must be `sync` or `async`")),
-        };
+        let mode = query.one("mode")?.map(|text| text.parse().map_err(|detail: &str| Problem::field("/mode", detail)));
         let types = query.all("types");
         Ok(Self {
             batch_size: query.number("batch_size", 0..=u64::MAX)?,
@@ -81,7 +101,7 @@ impl FromQuery for Parameters {
             types: (!types.is_empty()).then_some(types),
             subject: query.one("subject")?,
             outbox: None,
-            mode,
+            mode: mode.transpose()?,
         })
     }
 }

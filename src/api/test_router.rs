@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{ApiSettings, Scope, Token, router};
 use crate::event::{Event, NewEvent};
 use crate::handler::Registry;
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::processor::{Processor, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
@@ -42,6 +42,7 @@ impl Store for Untouched {
     async fn extend(&self, _: Lease, _: Duration) -> Result<bool, StoreError> { panic!("touched") }
     async fn reap(&self, _: &[ReapLane], _: u32) -> Result<ReapPage, StoreError> { panic!("touched") }
     async fn reap_by_id(&self, _: Uuid) -> Result<Option<Reaped>, StoreError> { panic!("touched") }
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> { panic!("touched") }
     async fn event(&self, _: Uuid, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
     async fn attempts(&self, _: Uuid) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
     async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<Uuid>, StoreError> { panic!("touched") }
@@ -168,6 +169,11 @@ async fn a_refused_field_is_named() {
         ("/v1/process", r#"{"types":["a","b c"]}"#, "/types/1"),
         ("/v1/process?batch_size=1", r#"{"batch_size":1}"#, "/batch_size"),
         ("/v1/process?max_runtime_ms=840001", "", "/max_runtime_ms"),
+        ("/v1/process?mode=later", "", "/mode"),
+        ("/v1/process", r#"{"mode":{"sync":null}}"#, "/mode"),
+        ("/v1/process", r#"{"batch_size":1.5}"#, "/batch_size"),
+        ("/v1/process", "null", ""),
+        ("/v1/events", r#"{"type":"a","payload":1,"headers":{"x-a":"1","x-a":"1"}}"#, "/headers"),
     ] {
         let (response, answer) = send(Method::POST, path, JSON, body).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path} {body} {answer}");

@@ -17,7 +17,7 @@ pub use discard::Discard;
 pub use log::Log;
 pub use registry::{Pattern, Registry, RegistryError, Route};
 
-use crate::lease::ClaimedEvent;
+use crate::lease::{ClaimKey, ClaimedEvent};
 use crate::outcome::Outcome;
 
 /// How long a handler may take when its route does not say.
@@ -42,6 +42,7 @@ pub struct Delivery {
     timeout: Duration,
     started: Instant,
     answer: Mutex<Option<Answer>>,
+    claim_key: Option<ClaimKey>,
 }
 
 /// What a receiver answered, for the attempt log.
@@ -57,7 +58,19 @@ impl Delivery {
     /// Starts the clock of an attempt.
     #[must_use]
     pub fn start(event: ClaimedEvent, timeout: Duration) -> Self {
-        Self { event, timeout, started: Instant::now(), answer: Mutex::new(None) }
+        Self { event, timeout, started: Instant::now(), answer: Mutex::new(None), claim_key: None }
+    }
+
+    /// The same, able to show a claim token.
+    #[must_use]
+    pub fn with_claim_key(self, key: ClaimKey) -> Self {
+        Self { claim_key: Some(key), ..self }
+    }
+
+    /// What the receiver may settle or extend this claim with, after it has answered `accepted`.
+    #[must_use]
+    pub fn claim_token(&self) -> Option<String> {
+        self.claim_key.as_ref().map(|key| key.token(self.event.lease))
     }
 
     /// The payload's JSON text, byte for byte.

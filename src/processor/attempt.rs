@@ -103,22 +103,14 @@ impl Finished {
             duration: self.took,
             outcome: self.outcome.as_str(),
             status_code: answer.map(|answer| answer.status_code),
-            error: self.error().map(|error| stored_text(error, MAX_ERROR_CHARS)),
+            error: self.outcome.error().map(|error| stored_text(error, MAX_ERROR_CHARS)),
             response: response.filter(|response| !response.is_empty()),
-        }
-    }
-
-    fn error(&self) -> Option<&str> {
-        match &self.outcome {
-            Outcome::Retry { error, .. } | Outcome::TimedOut { error } | Outcome::DeadLetter { error } => Some(error),
-            Outcome::Defer { reason, .. } | Outcome::Skip { reason } => Some(reason),
-            Outcome::Complete | Outcome::Accepted | Outcome::Settled => None,
         }
     }
 
     /// One line for each attempt that did not complete its event.
     pub(super) fn log(&self) {
-        let Some(error) = self.error() else { return };
+        let Some(error) = self.outcome.error() else { return };
         let event = &self.delivery.event;
         tracing::warn!(
             event_id = %event.lease.event_id,

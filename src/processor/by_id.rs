@@ -72,12 +72,13 @@ async fn claim_and_deliver(
     slot: OwnedSemaphorePermit,
 ) -> Result<Processed, StoreError> {
     let lease = shared.settings.lease_for(route.timeout);
+    let claim_key = shared.claim_key().await?.clone();
     let Some(event) = shared.store.claim_by_id(id, lease).await? else {
         return why_not_claimed(&shared, id).await;
     };
     // Runs count it too when they leave room for other types.
     let hold = shared.in_flight.hold(&event.event_type);
-    let delivery = Arc::new(Delivery::start(event, route.timeout));
+    let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key));
     let cut_off = shared.cut_off.clone();
     let finished = attempt(delivery, route, shared.settings.max_payload_bytes, slot, cut_off).await;
     drop(hold);

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod by_id;
+mod by_token;
 mod in_flight;
 mod lanes;
 mod plan;
@@ -18,21 +19,23 @@ mod sweep;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest};
+pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest, TokenError};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 
 use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
 use crate::handler::Registry;
+use crate::lease::ClaimKey;
+use crate::outcome::Outcome;
 use crate::run::RunReport;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// How long work that was cut off may take to be settled.
 const LAST_SETTLE: Duration = Duration::from_secs(5);
@@ -51,6 +54,8 @@ struct Shared {
     /// One permit per handler that may run.
     slots: Arc<Semaphore>,
     in_flight: Arc<InFlight>,
+    /// Read from the database before the first claim.
+    claim_key: OnceCell<ClaimKey>,
     lanes: Mutex<Lanes>,
     tasks: TaskTracker,
     /// No further claims.
@@ -60,6 +65,11 @@ struct Shared {
 }
 
 impl Shared {
+    /// The key of claim tokens; asked for once.
+    async fn claim_key(&self) -> Result<&ClaimKey, StoreError> {
+        self.claim_key.get_or_try_init(|| self.store.claim_key()).await
+    }
+
     /// The lanes' memory. It holds hints only, so one that a panic left half changed is as good as any.
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,6 +89,7 @@ impl Processor {
             slots: Arc::new(Semaphore::new(settings.concurrency)),
             settings,
             in_flight: Arc::default(),
+            claim_key: OnceCell::new(),
             lanes: Mutex::new(Lanes::default()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -147,6 +158,22 @@ impl Processor {
             return Err(ProcessEventError::ShuttingDown);
         }
         by_id::process(&self.shared, id, wait).await
+    }
+
+    /// Settles a claim that its receiver has accepted, by the receiver's word.
+    ///
+    /// # Errors
+    /// See [`TokenError`].
+    pub async fn settle_by_token(&self, id: Uuid, token: &str, outcome: Outcome) -> Result<(), TokenError> {
+        by_token::settle(&self.shared, id, token, outcome).await
+    }
+
+    /// Moves the end of a claim's lease to `duration` from now.
+    ///
+    /// # Errors
+    /// See [`TokenError`].
+    pub async fn extend_by_token(&self, id: Uuid, token: &str, duration: Duration) -> Result<(), TokenError> {
+        by_token::extend(&self.shared, id, token, duration).await
     }
 
     /// Refuses new work from now on and stops claiming. Running handlers go on.

@@ -117,3 +117,17 @@ pub enum ProcessEventError {
         reason: String,
     },
 }
+
+/// Why a receiver's claim token did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Nobody here has made this token, or it belongs to another event.
+    #[error("the claim token is not valid for this event")]
+    Invalid,
+    /// The claim is over: settled, taken back when its lease expired, or claimed by somebody else.
+    #[error("the claim is over: its lease was lost or it has been settled")]
+    LeaseLost,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

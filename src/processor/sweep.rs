@@ -37,6 +37,8 @@ pub(super) struct Swept {
 /// Looks at the front of every lane. `reap_every` says how old an earlier look for expired leases may be.
 pub(super) async fn sweep(shared: Arc<Shared>, reap_every: Duration) -> Result<Swept, StoreError> {
     let began = Instant::now();
+    // Every run sweeps before it claims, so the key is there when the first delivery starts.
+    shared.claim_key().await?;
     let mut swept = Swept::default();
     for _ in 0..MAX_SURVEYS {
         let after = shared.lanes().survey_after.clone();

@@ -25,7 +25,7 @@ pub use types::{
 };
 
 use crate::event::{Event, NewEvent};
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
@@ -85,6 +85,9 @@ pub trait Store: Send + Sync {
 
     /// Takes back this one event's lease if it has expired.
     async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError>;
+
+    /// The key that seals claim tokens, the same for every instance on this database.
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError>;
 
     /// One event as it is now.
     async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError>;

@@ -47,18 +47,18 @@ impl Table {
     /// The tables of schema `outbox` that outboxd makes on Postgres.
     #[must_use]
     pub fn postgres() -> Self {
-        Self::new(&["outbox", "event"], &["outbox", "attempt"], &["outbox", "run"])
+        Self::new(&["outbox", "event"], &["outbox", "attempt"], &["outbox", "run"], &["outbox", "secret"])
     }
 
     /// The tables that outboxd makes in a `SQLite` file.
     #[must_use]
     pub fn sqlite() -> Self {
-        Self::new(&["outbox_event"], &["outbox_attempt"], &["outbox_run"])
+        Self::new(&["outbox_event"], &["outbox_attempt"], &["outbox_run"], &["outbox_secret"])
     }
 
-    fn new(events: &[&str], attempts: &[&str], runs: &[&str]) -> Self {
+    fn new(events: &[&str], attempts: &[&str], runs: &[&str], secrets: &[&str]) -> Self {
         let mut names = BTreeMap::new();
-        for (name, path) in [("events", events), ("attempts_log", attempts), ("runs", runs)] {
+        for (name, path) in [("events", events), ("attempts_log", attempts), ("runs", runs), ("secrets", secrets)] {
             names.insert(name, path.iter().map(|part| quote_identifier(part)).collect::<Vec<_>>().join("."));
         }
         for column in COLUMNS {

@@ -96,13 +96,13 @@ async fn behind_a_pooler_replays_failures_and_single_events_are_as_without() {
     store.migrate().await.unwrap();
 
     let keyed = NewEvent { idempotency_key: Some("once".to_owned()), ..NewEvent::new("type", "{}") };
-    let first = store.enqueue(&[keyed.clone()]).await.unwrap().remove(0);
-    let replay = store.enqueue(&[keyed]).await.unwrap().remove(0);
+    let first = store.enqueue(std::slice::from_ref(&keyed)).await.unwrap().remove(0);
+    let replay = store.enqueue(std::slice::from_ref(&keyed)).await.unwrap().remove(0);
     assert_eq!((replay.created, replay.event.id), (false, first.event.id));
     // What the server refuses leaves no transaction open in the pooler's session.
     let refused = NewEvent { max_attempts: 1_000, ..NewEvent::new("type", "{}") };
     for _ in 0..20 {
-        store.enqueue(&[refused.clone()]).await.unwrap_err();
+        store.enqueue(std::slice::from_ref(&refused)).await.unwrap_err();
     }
 
     let count = Arc::new(Count::default());

@@ -23,6 +23,7 @@ const EVENT_TYPE: HeaderName = HeaderName::from_static("outbox-event-type");
 const SUBJECT: HeaderName = HeaderName::from_static("outbox-subject");
 const ATTEMPT: HeaderName = HeaderName::from_static("outbox-attempt");
 const CLAIM: HeaderName = HeaderName::from_static("outbox-claim");
+const CLAIM_TOKEN: HeaderName = HeaderName::from_static("outbox-claim-token");
 const DEADLINE_MS: HeaderName = HeaderName::from_static("outbox-deadline-ms");
 
 /// Why no request can be made of an event. A plain INSERT can write such a row.
@@ -85,6 +86,9 @@ pub(super) fn build(
     if let Some(subject) = &event.subject {
         own.push((SUBJECT, percent_encoded(subject)));
     }
+    if let Some(token) = delivery.claim_token() {
+        own.push((CLAIM_TOKEN, token));
+    }
     if !secrets.is_empty() {
         let signatures: Vec<String> =
             secrets.iter().map(|secret| secret.sign(&id, timestamp, payload.as_bytes())).collect();
@@ -94,7 +98,8 @@ pub(super) fn build(
     own.push((IDEMPOTENCY_KEY, id));
     for (name, value) in own {
         let unsendable = |_| RequestProblem::Unsendable { name: name.to_string() };
-        let value = HeaderValue::try_from(value).map_err(unsendable)?;
+        let mut value = HeaderValue::try_from(value).map_err(unsendable)?;
+        value.set_sensitive(name == CLAIM_TOKEN);
         headers.insert(name, value);
     }
     Ok((headers, Bytes::copy_from_slice(payload.as_bytes())))

@@ -71,7 +71,11 @@ impl Run {
     }
 
     fn start(&mut self, event: ClaimedEvent, route: Arc<Route>, slot: OwnedSemaphorePermit, hold: Option<Hold>) {
-        let delivery = Arc::new(Delivery::start(event, route.timeout));
+        let mut delivery = Delivery::start(event, route.timeout);
+        if let Some(key) = self.shared.claim_key.get() {
+            delivery = delivery.with_claim_key(key.clone());
+        }
+        let delivery = Arc::new(delivery);
         let max_payload_bytes = self.shared.settings.max_payload_bytes;
         let cut_off = self.shared.cut_off.clone();
         let work = attempt(Arc::clone(&delivery), Arc::clone(&route), max_payload_bytes, slot, cut_off);

@@ -84,7 +84,7 @@ impl Caller {
         &self.pool
     }
 
-    /// The tasks that [`Caller::close`] waits for.
+    /// Who waits for what is under way when the store closes.
     pub(super) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }

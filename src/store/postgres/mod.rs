@@ -33,7 +33,7 @@ use super::{
     Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
 use crate::event::{Event, NewEvent};
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
@@ -121,6 +121,10 @@ impl Store for PostgresStore {
 
     async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
         settle::reap_by_id(&self.caller, id).await
+    }
+
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> {
+        read::claim_key(&self.caller).await
     }
 
     async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {

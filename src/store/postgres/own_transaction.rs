@@ -1,5 +1,5 @@
 //! For library users on the same database: enqueue and settle inside a transaction of their own, so that the outbox's
-//! row and their effect commit together or not at all.
+//! row and their effect commit together or not at all. The connections are those of [`crate::sqlx`].
 
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
@@ -10,7 +10,8 @@ use crate::lease::Lease;
 use crate::store::table::Table;
 
 /// Enqueues an event in the caller's transaction through `outbox.enqueue` and returns its id; a replay by key or id
-/// returns the id that is there. The event is claimed by nobody before the transaction commits.
+/// returns the id that is there. The event is claimed by nobody before the transaction commits. The database judges less
+/// than [`NewEvent::problems`] does: an event with a header that may not be sent is stored, and given up when it is claimed.
 ///
 /// # Errors
 /// The driver's, also for a key or id that was used for other content (SQLSTATE 23505). A due instant

@@ -6,11 +6,23 @@ use uuid::Uuid;
 use super::call::Caller;
 use super::rows::{attempt, date_time, event, event_with_payload, optional_instant};
 use crate::event::Event;
+use crate::lease::ClaimKey;
 use crate::store::{Attempt, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, StoreError};
 use crate::timestamp::Timestamp;
 
 /// Dead letters that one page looks at; filters may pass all of them over.
 const LOOKED_AT: i64 = 2_000;
+
+pub(super) async fn claim_key(caller: &Caller) -> Result<ClaimKey, StoreError> {
+    caller
+        .call((), |statements, (), connection| {
+            Box::pin(async move {
+                let row = statements.claim_key().fetch_one(connection).await?;
+                Ok(ClaimKey::new(row.try_get("value")?))
+            })
+        })
+        .await
+}
 
 pub(super) async fn one(caller: &Caller, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
     caller

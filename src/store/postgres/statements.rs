@@ -55,6 +55,7 @@ statements!(
     cancel,
     claim,
     claim_by_id,
+    claim_key,
     claim_subject,
     complete,
     dead_letters,

@@ -11,10 +11,15 @@ use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::{event, get, id, instant, lenient_text, payload};
 use crate::event::Event;
+use crate::lease::ClaimKey;
 use crate::store::{Attempt, InFlightKey, StoreError};
 
 /// Events that an in-flight query names at most.
 const MOST_IN_FLIGHT: usize = 10;
+
+/// No parameters.
+pub(super) const CLAIM_KEY: &str = "-- outbox: key of claim tokens
+SELECT value FROM {secrets} WHERE name = 'claim_token'";
 
 /// ?1 id, ?2 the largest payload that is read; -1 for none.
 pub(super) const EVENT: &str = "-- outbox: event
@@ -48,6 +53,17 @@ WHERE e.{processed_at} IS NULL
     AND (?1 = '[]' OR e.{event_type} IN (SELECT value FROM json_each(?1)))";
 
 impl SqliteStore {
+    pub(super) async fn read_claim_key(&self) -> Result<ClaimKey, StoreError> {
+        let statement = self.statements.claim_key.clone();
+        self.read(move |connection| {
+            Box::pin(async move {
+                let key: Vec<u8> = sqlx::query_scalar(statement).fetch_one(connection).await.map_err(from_sqlx)?;
+                Ok(ClaimKey::new(&key))
+            })
+        })
+        .await
+    }
+
     pub(super) async fn read_event(&self, event_id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
         let statement = self.statements.event.clone();
         let max_payload_bytes = if with_payload { self.max_payload_bytes } else { -1 };

@@ -38,7 +38,7 @@ use super::{
     ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
 };
 use crate::event::{Event, NewEvent};
-use crate::lease::{ClaimedEvent, Lease};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
@@ -102,6 +102,10 @@ impl Store for SqliteStore {
 
     async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
         self.reap_one(id).await
+    }
+
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> {
+        self.read_claim_key().await
     }
 
     async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {

@@ -62,6 +62,7 @@ statements! {
     enqueue: enqueue::INSERT,
     enqueue_by_key: enqueue::BY_KEY,
     enqueue_by_id: enqueue::BY_ID,
+    claim_key: inspect::CLAIM_KEY,
     event: inspect::EVENT,
     attempts: inspect::ATTEMPTS,
     in_flight_subject: inspect::IN_FLIGHT_SUBJECT,

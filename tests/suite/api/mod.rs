@@ -1,5 +1,6 @@
 //! The HTTP interface against a real database, through the router and through real sockets.
 
+mod accepted;
 mod dead_letters;
 mod events;
 mod process;

@@ -96,3 +96,20 @@ async fn a_head_that_does_not_arrive_in_time_ends_the_connection() {
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
     tokio::time::timeout(Duration::from_secs(15), read_to_end(stream)).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_whose_body_is_refused_unread_may_finish_sending_and_reads_why() {
+    let router = Router::new().route("/", get(|| async { "done" }));
+    let (address, _stop, _server) = start(router).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = vec![b'x'; 1024 * 1024];
+    let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Nothing is read before all is sent, as many clients do it; the answer has long been given by then.
+    stream.readable().await.unwrap();
+    for part in body.chunks(64 * 1024) {
+        stream.write_all(part).await.unwrap();
+    }
+    let answer = read_to_end(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+}

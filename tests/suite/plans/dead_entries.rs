@@ -10,7 +10,44 @@ use outboxd::run::Trigger;
 use outboxd::store::{self, StoreOptions};
 use sqlx::{Connection, PgConnection};
 
+use super::explain::Session;
+use super::table::empty_outbox;
+use super::{FRONT_AT, FRONT_ID};
 use crate::support::postgres::fresh_database;
+
+/// An instance that knows how far it has come goes on from there; one that does not wades through what is dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_position_passes_dead_entries_by() {
+    let url = empty_outbox().await;
+    let mut session = Session::open(&url, "force_generic_plan").await;
+    // Due in another order than they were written in, as with many writers.
+    session
+        .run(
+            "INSERT INTO outbox.event (event_type, payload, created_at, available_at)
+             SELECT 'lane', '{}', now() - interval '1 hour',
+                    now() - interval '1 hour' + (n * 7919 % 30000) * interval '10 ms'
+             FROM generate_series(1, 30000) AS n",
+        )
+        .await;
+    let mut elsewhere = Session::open(&url, "auto").await;
+    elsewhere.run("BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+    elsewhere.text("SELECT count(*)::text FROM outbox.event").await;
+    let place = "FROM outbox.event ORDER BY available_at, id OFFSET 20000 LIMIT 1";
+    let at = session.text(format!("SELECT available_at::text {place}")).await;
+    let id = session.text(format!("SELECT id::text {place}")).await;
+    let complete = "UPDATE outbox.event SET status = 'completed', processed_at = now()";
+    session.run(format!("{complete} WHERE (available_at, id) < ('{at}', '{id}')")).await;
+    let claim_from =
+        |at: &str, id: &str| format!("claim('{{lane}}', '{{100}}', '{{\"{at}\"}}', '{{{id}}}', '{{60000000}}')");
+
+    let from_front = session.explain(&claim_from(FRONT_AT, FRONT_ID)).await;
+    let from_position = session.explain(&claim_from(&at, &id)).await;
+
+    let problems = from_position.problems(1_000);
+    assert!(problems.is_empty(), "{}\n{}", problems.join("; "), from_position.outline());
+    assert!(from_front.buffers() > 10_000, "no dead entries stood in the way: {}", from_front.outline());
+    elsewhere.run("COMMIT").await;
+}
 
 const RUNS: i64 = 5;
 const EVENTS_A_RUN: u32 = 10_000;

@@ -34,7 +34,8 @@ impl Session {
         for (name, text) in &self.statements.clone() {
             let arguments = (1..).take_while(|number| text.contains(&format!("${number}"))).map(|_| "NULL");
             let arguments = arguments.collect::<Vec<_>>().join(", ");
-            self.run(format!("EXPLAIN EXECUTE outboxd_{name}({arguments})")).await;
+            let arguments = if arguments.is_empty() { arguments } else { format!("({arguments})") };
+            self.run(format!("EXPLAIN EXECUTE outboxd_{name}{arguments}")).await;
         }
     }
 
@@ -112,7 +113,9 @@ fn judge(node: &Value, found: &mut Vec<String>) {
             found.push(format!("{kind} over {rows} rows"));
         }
     }
-    children.iter().for_each(|child| judge(child, found));
+    for child in children {
+        judge(child, found);
+    }
 }
 
 fn rows(node: &Value) -> f64 {

@@ -3,10 +3,14 @@
 //! `claim_no` only ever grows, so neither a clock step nor a requeue can revive an old lease. Every settlement carries
 //! the lease and changes nothing when the event has since been claimed by somebody else.
 
+mod token;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use uuid::Uuid;
+
+pub use token::ClaimKey;
 
 use crate::timestamp::Timestamp;
 

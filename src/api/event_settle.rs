@@ -1,0 +1,147 @@
+//! What a receiver that has accepted an event does with its claim later: settle it, or ask for more time.
+//!
+//! Neither needs a token of this service: the claim token that came with the delivery is the proof.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::body::Json as JsonBody;
+use super::event_view::EventView;
+use super::openapi::problem_set;
+use super::path::PathId;
+use super::problem::{Answer, Problem};
+use super::query::{NoParameters, Query, check_text};
+use crate::outcome::{MAX_ERROR_CHARS, Outcome};
+use crate::timestamp::Timestamp;
+
+problem_set!(TokenProblems: WithBody, EventNotFound, LeaseLost);
+
+/// The longest delay or extension: a day.
+const MAX_MS: u64 = 86_400_000;
+/// The shortest extension.
+const MIN_LEASE_MS: u64 = 1_000;
+
+/// What came of an accepted event.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Settle)]
+pub(super) struct SettleBody {
+    /// The header `outbox-claim-token` of the delivery.
+    #[schema(max_length = 200)]
+    token: String,
+    /// What came of it.
+    outcome: SettleOutcome,
+    /// With `retry` and `defer`: not before so many milliseconds from now.
+    #[schema(minimum = 0, maximum = 86_400_000)]
+    delay_ms: Option<u64>,
+    /// Why; becomes the event's `last_error`.
+    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    reason: Option<String>,
+}
+
+/// The words of a settlement.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum SettleOutcome {
+    /// Delivered.
+    Complete,
+    /// Failed for now.
+    Retry,
+    /// Not now.
+    Defer,
+    /// Not at all.
+    Skip,
+    /// Given up.
+    DeadLetter,
+}
+
+/// More time for an accepted event.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Extend)]
+pub(super) struct ExtendBody {
+    /// The header `outbox-claim-token` of the delivery.
+    #[schema(max_length = 200)]
+    token: String,
+    /// How long the lease lasts from now on, in milliseconds.
+    #[schema(minimum = 1000, maximum = 86_400_000)]
+    lease_ms: u64,
+}
+
+/// The lease as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Extended {
+    /// When it ends.
+    #[schema(value_type = String, format = DateTime)]
+    lease_until: Timestamp,
+}
+
+/// Settle a claim that its receiver has accepted.
+#[utoipa::path(
+    post, path = "/v1/events/{id}/settle", tag = "events", operation_id = "settleEvent",
+    params(
+        ("id" = Uuid, Path, description = "The event's id."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    security(()),
+    request_body(content = SettleBody),
+    responses((status = 200, description = "The event as it is now, without its payload.", body = EventView), TokenProblems)
+)]
+pub(super) async fn settle(
+    State(state): State<ApiState>,
+    PathId(id): PathId,
+    Query(NoParameters): Query<NoParameters>,
+    JsonBody(body): JsonBody<SettleBody>,
+) -> Answer<Json<EventView>> {
+    check_text(body.reason.as_deref(), "/reason", MAX_ERROR_CHARS)?;
+    if body.delay_ms.is_some_and(|ms| ms > MAX_MS) {
+        return Err(Problem::field("/delay_ms", "must be at most 86400000"));
+    }
+    let outcome = outcome(&body);
+    state.processor().settle_by_token(id, &body.token, outcome).await?;
+    let event = state.store().event(id, false).await?.ok_or_else(Problem::event_not_found)?;
+    Ok(Json(EventView::whole(event)))
+}
+
+/// Extend the lease of a claim that its receiver has accepted.
+#[utoipa::path(
+    post, path = "/v1/events/{id}/extend", tag = "events", operation_id = "extendEvent",
+    params(
+        ("id" = Uuid, Path, description = "The event's id."),
+        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+    ),
+    security(()),
+    request_body(content = ExtendBody),
+    responses((status = 200, description = "The new end of the lease.", body = Extended), TokenProblems)
+)]
+pub(super) async fn extend(
+    State(state): State<ApiState>,
+    PathId(id): PathId,
+    Query(NoParameters): Query<NoParameters>,
+    JsonBody(body): JsonBody<ExtendBody>,
+) -> Answer<Json<Extended>> {
+    if !(MIN_LEASE_MS..=MAX_MS).contains(&body.lease_ms) {
+        return Err(Problem::field("/lease_ms", "must be 1000 to 86400000"));
+    }
+    state.processor().extend_by_token(id, &body.token, Duration::from_millis(body.lease_ms)).await?;
+    let event = state.store().event(id, false).await?.ok_or_else(Problem::event_not_found)?;
+    let lease_until = event.lease_until.ok_or_else(Problem::lease_lost)?;
+    Ok(Json(Extended { lease_until }))
+}
+
+fn outcome(body: &SettleBody) -> Outcome {
+    let delay = body.delay_ms.map(Duration::from_millis);
+    let reason = |or: &str| body.reason.clone().unwrap_or_else(|| or.to_owned());
+    match body.outcome {
+        SettleOutcome::Complete => Outcome::Complete,
+        SettleOutcome::Retry => Outcome::Retry { error: reason("the receiver asked for a retry"), retry_after: delay },
+        SettleOutcome::Defer => Outcome::Defer { delay, reason: reason("the receiver deferred it") },
+        SettleOutcome::Skip => Outcome::Skip { reason: reason("the receiver skipped it") },
+        SettleOutcome::DeadLetter => Outcome::DeadLetter { error: reason("the receiver gave it up") },
+    }
+}
