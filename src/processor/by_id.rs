@@ -93,7 +93,7 @@ async fn claim_and_deliver(
         Change::Skip { .. } => ProcessedOutcome::Skipped,
         Change::DeadLetter { .. } => ProcessedOutcome::DeadLetter,
     };
-    let settled = settle(shared.store.as_ref(), vec![settlement], PATIENCE).await;
+    let settled = settle(&shared, vec![settlement], PATIENCE).await;
     match settled.failure {
         Some(error) => Err(error),
         None if settled.applied.is_empty() => Ok(as_it_is(ProcessedOutcome::LeaseLost)),

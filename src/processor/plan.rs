@@ -100,7 +100,8 @@ pub(super) struct Room {
 impl Room {
     /// `free` slots are at hand, and `others` are free beside them, of `concurrency` altogether.
     pub(super) fn new(free: usize, others: usize, concurrency: usize) -> Self {
-        let reserve = concurrency / RESERVED_SHARE;
+        // Very few slots are all for whoever comes first.
+        let reserve = (concurrency / RESERVED_SHARE).max(usize::from(concurrency >= RESERVED_SHARE / 2));
         Self { free, reserved: reserve.saturating_sub(others).min(free), foothold: (reserve / 2).max(1) }
     }
 }
@@ -184,6 +185,7 @@ mod tests {
         assert_eq!(shares(&share(eligible(&["a", "b"]), room(4), 0, &flood)), []);
         assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(4), 0, &flood)), [("c", 2)]);
         assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(6), 0, &flood)), [("a", 1), ("b", 1), ("c", 2)]);
+        assert_eq!(shares(&share(eligible(&["a"]), Room::new(8, 0, 8), 0, &none)), [("a", 7)]);
         assert_eq!(shares(&share(eligible(&["a"]), Room::new(4, 0, 4), 0, &none)), [("a", 4)]);
     }
 

@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use super::Shared;
 use crate::lease::Lease;
 use crate::outcome::Settlement;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 
 /// The pause before a settlement is tried again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a settlement is tried once a shutdown waits no longer.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Settlements that one statement writes.
 pub(super) const MAX_BATCH: usize = 500;
@@ -27,18 +31,18 @@ pub(super) struct Settled {
 /// Writes settlements. While the database is away it tries again, for at most `patience`: what has been delivered
 /// should not be delivered again only because the database blinked. A row that the database refuses is written alone,
 /// so that it cannot hold up the others.
-pub(super) async fn settle(store: &dyn Store, settlements: Vec<Settlement>, patience: Duration) -> Settled {
+pub(super) async fn settle(shared: &Shared, settlements: Vec<Settlement>, patience: Duration) -> Settled {
     let began = Instant::now();
     let mut applied = HashSet::with_capacity(settlements.len());
     let mut failure = None;
     for batch in settlements.chunks(MAX_BATCH) {
-        match persist(store, batch, began, patience).await {
+        match persist(shared, batch, began, patience).await {
             Ok(leases) => applied.extend(leases),
             Err(error) if error.is_transient() => failure = Some(error),
             Err(error) => {
                 tracing::error!(%error, count = batch.len(), "settlements were refused and are written one by one");
                 for one in batch.chunks(1) {
-                    match persist(store, one, began, patience).await {
+                    match persist(shared, one, began, patience).await {
                         Ok(leases) => applied.extend(leases),
                         Err(error) if error.is_transient() => failure = Some(error),
                         Err(error) => {
@@ -53,14 +57,16 @@ pub(super) async fn settle(store: &dyn Store, settlements: Vec<Settlement>, pati
 }
 
 async fn persist(
-    store: &dyn Store,
+    shared: &Shared,
     batch: &[Settlement],
     began: Instant,
     patience: Duration,
 ) -> Result<Vec<Lease>, StoreError> {
     let mut pause = FIRST_PAUSE;
     loop {
-        match store.settle(batch).await {
+        let result = shared.store.settle(batch).await;
+        let patience = if shared.cut_off.is_cancelled() { patience.min(LAST_PATIENCE) } else { patience };
+        match result {
             Err(error) if error.is_transient() && began.elapsed() + pause < patience => {
                 tracing::warn!(%error, count = batch.len(), "settlements could not be written and are tried again");
                 tokio::time::sleep(pause).await;

@@ -19,23 +19,21 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
-        (self.wants_slot, self.wants_room) = (false, false);
-        if self.claiming.is_some() || !self.may_claim() {
-            self.slot = None;
-            return;
-        }
-        let eligible = self.eligibility().eligible;
+        self.wants_room = false;
+        let eligible =
+            if self.claiming.is_some() || !self.may_claim() { Vec::new() } else { self.eligibility().eligible };
         if eligible.is_empty() {
-            self.slot = None;
+            (self.slot, self.queuing) = (None, None);
             return;
         }
         if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
             return;
         }
         let Some(slots) = self.free_slots() else {
-            self.wants_slot = true;
+            self.queue_for_a_slot();
             return;
         };
+        self.queuing = None;
         let others = self.shared.slots.available_permits();
         let room = Room::new(slots.num_permits(), others, self.shared.settings.concurrency);
         let turn = self.turn;
@@ -45,6 +43,13 @@ impl Run {
             self.wants_room = true;
         } else {
             self.claim(lanes, holds, slots);
+        }
+    }
+
+    fn queue_for_a_slot(&mut self) {
+        if self.queuing.is_none() {
+            let slots = Arc::clone(&self.shared.slots);
+            self.queuing = Some(Box::pin(async move { slots.acquire_owned().await.ok() }));
         }
     }
 
@@ -114,8 +119,8 @@ impl Run {
         let count = self.finished.len().min(MAX_BATCH);
         let batch: Vec<_> = self.finished.drain(..count).collect();
         let patience = self.countdown.remaining().clamp(LEAST_PATIENCE, LONGEST_PATIENCE);
-        let store = Arc::clone(&self.shared.store);
-        self.settling = Some(Box::pin(async move { settle(store.as_ref(), batch, patience).await }));
+        let shared = Arc::clone(&self.shared);
+        self.settling = Some(Box::pin(async move { settle(&shared, batch, patience).await }));
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.

@@ -94,7 +94,8 @@ pub(super) struct Run {
     finished: Vec<Settlement>,
     /// A slot that was waited for.
     slot: Option<OwnedSemaphorePermit>,
-    wants_slot: bool,
+    /// A place in the queue for one; giving it up would mean to begin again behind everybody.
+    queuing: UnderWay<Option<OwnedSemaphorePermit>>,
     /// Slots are free, but none for lanes that hold as much as these do.
     wants_room: bool,
     wants_sweep: bool,
@@ -130,7 +131,7 @@ impl Run {
             started: HashMap::new(),
             finished: Vec::new(),
             slot: None,
-            wants_slot: false,
+            queuing: None,
             wants_room: false,
             wants_sweep: false,
             has_swept: false,
@@ -199,19 +200,18 @@ impl Run {
             && self.sweeping.is_none()
             && self.started.is_empty()
             && self.finished.is_empty()
-            && !self.wants_slot
+            && self.queuing.is_none()
             && !self.wants_room
     }
 
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
-        let slots = Arc::clone(&self.shared.slots);
         let wake_at = self.wake_at();
         tokio::select! {
             claimed = next(&mut self.claiming) => Step::Claimed(claimed),
             settled = next(&mut self.settling) => Step::Settled(settled),
             swept = next(&mut self.sweeping) => Step::Swept(swept),
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
-            slot = slots.acquire_owned(), if self.wants_slot => Step::Slot(slot.ok()),
+            slot = next(&mut self.queuing) => Step::Slot(slot),
             () = self.shared.in_flight.freed(), if self.wants_room => Step::Room,
             () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,

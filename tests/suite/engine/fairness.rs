@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use outboxd::run::StopReason;
 
 use super::*;
@@ -151,4 +152,27 @@ engine_test!(an_event_that_becomes_due_during_a_run_is_delivered_by_it, |world| 
     prompt.wait_for(1).await;
     held.release_all();
     assert_eq!(begun.await.unwrap().completed, 2);
+});
+
+engine_test!(a_run_gets_its_turn_although_calls_by_id_never_leave_a_slot_free, |world| {
+    let brief = || Do(|_| tokio::time::sleep(Duration::from_millis(400)).map(|()| Outcome::Complete).boxed());
+    let settings = ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() };
+    let processor = world.processor_with(settings, vec![route("*", LONG, brief())]);
+    let feeders: Vec<_> = (0..4)
+        .map(|_| {
+            let (store, processor) = (Arc::clone(&world.store), processor.clone());
+            tokio::spawn(async move {
+                loop {
+                    let id = store.enqueue(&[NewEvent::new("by-id", "1")]).await.unwrap()[0].event.id;
+                    processor.process_event(id, PATIENCE).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    world.wait_for("processing", 1).await;
+    world.enqueue("a").await;
+    let request = RunRequest { types: vec!["a".to_owned()], ..within(Duration::from_secs(60)) };
+    let report = tokio::time::timeout(PROMPT * 3, run_as(&processor, request)).await;
+    feeders.iter().for_each(tokio::task::JoinHandle::abort);
+    assert_eq!(report.unwrap().completed, 1);
 });

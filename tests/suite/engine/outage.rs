@@ -1,8 +1,12 @@
 //! A Postgres that goes away and comes back, under the real program: callers are told to come back, nothing delivered is
 //! delivered again, and nobody has to restart anything.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Instant;
 
+use futures_util::FutureExt;
+use outboxd::processor::RunError;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::service::Service;
@@ -136,4 +140,64 @@ async fn a_database_lost_during_a_run_is_a_503_with_what_was_done() {
     until_ready(&service).await;
     let left = service.run().await;
     assert_eq!((&left["claimed"], &left["reaped"]), (&0.into(), &0.into()), "their leases have not ended: {left}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sessions_that_are_cut_at_random_moments_cost_neither_an_event_nor_a_second_delivery() {
+    let world = World::on(TestDb::empty_postgres().await).await;
+    let seen: Arc<Mutex<HashMap<Uuid, usize>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let handler = Do(move |event: ClaimedEvent| {
+        *noted.lock().unwrap().entry(event.lease.event_id).or_default() += 1;
+        tokio::time::sleep(Duration::from_millis(3)).map(|()| Outcome::Complete).boxed()
+    });
+    let processor = world.processor(vec![route("*", LONG, handler)]);
+    world.enqueue_many("a", 2_000).await;
+    let cut = tokio::spawn({
+        let sql = world.sql.clone();
+        async move {
+            for _ in 0..60 {
+                let others = "application_name = 'outboxd' AND datname = current_database()";
+                sql.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")).await;
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(5..40))).await;
+            }
+        }
+    });
+    let mut failed = 0;
+    while !cut.is_finished() || world.count("pending").await > 0 {
+        match processor.run(within(Duration::from_secs(60))).await {
+            Ok(report) => assert_sums(&report),
+            Err(error) => {
+                assert!(matches!(&error, RunError::Store { source, .. } if source.is_transient()), "{error:?}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 0, "no session was cut in time");
+    // What is left was claimed by statements whose answers were lost.
+    let past = world.sql.ago(Duration::from_secs(1));
+    world.sql.sql(&format!("UPDATE {{events}} SET {{lease_until}} = {past} WHERE {{status}} = 'processing'")).await;
+    run(&processor).await;
+    assert_eq!(world.count("completed").await, 2_000);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 2_000);
+    assert!(seen.values().all(|count| *count == 1), "delivered again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_program_whose_database_is_away_still_stops_in_time() {
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::silence());
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 2).await;
+    let run = service.begin_run(60_000);
+    receiver.wait_for(2).await;
+    server.stop();
+    let asked = Instant::now();
+    service.running.ask_to_stop();
+    let answer = run.await.unwrap();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    let status = tokio::task::spawn_blocking(move || service.running.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
 }

@@ -80,6 +80,23 @@ engine_test!(a_program_that_is_asked_to_stop_finishes_what_it_can_within_the_gra
     assert_eq!(world.sql.count(&waiting).await, 1);
 });
 
+engine_test!(a_program_that_is_asked_to_stop_answers_who_waits_for_an_event, |world| {
+    let receiver = Receiver::playing([Reply::status(200).held()]).await;
+    let service = Service::start(&world.sql.options.url, &receiver, "20s", "").await;
+    let id = world.enqueue("a").await;
+    let path = format!("/v1/events/{id}/process");
+    let stop = async {
+        receiver.wait_for(1).await;
+        service.running.ask_to_stop();
+        while service.call("GET", "/readyz").await.status != 503 {}
+        receiver.release_all();
+    };
+    let (answer, ()) = tokio::join!(service.call("POST", &path), stop);
+    assert_eq!((answer.status, &answer.body["outcome"]), (200, &"completed".into()), "{answer:?}");
+    let status = tokio::task::spawn_blocking(move || service.running.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
+});
+
 engine_test!(a_client_that_closes_its_socket_stops_further_claims_but_no_delivery, |world| {
     let receiver = Receiver::start().await;
     receiver.set_default(Reply::status(200).held());
