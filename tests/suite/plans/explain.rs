@@ -34,8 +34,8 @@ impl Session {
         for (name, text) in &self.statements.clone() {
             let arguments = (1..).take_while(|number| text.contains(&format!("${number}"))).map(|_| "NULL");
             let arguments = arguments.collect::<Vec<_>>().join(", ");
-            let arguments = if arguments.is_empty() { arguments } else { format!("({arguments})") };
-            self.run(format!("EXPLAIN EXECUTE outboxd_{name}{arguments}")).await;
+            let list = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+            self.run(format!("EXPLAIN EXECUTE outboxd_{name}{list}")).await;
         }
     }
 
