@@ -23,6 +23,10 @@ const MAX_REAP_PAGES: usize = 64;
 /// How often a lane with claimed events at its front is looked through for expired leases.
 pub(super) const REAP_EVERY: Duration = Duration::from_secs(1);
 
+/// The same for a lane whose first due event nobody has claimed. What was claimed by its id may have expired behind it, and
+/// in a lane that cannot run now the front never moves on.
+const REAP_BEHIND_EVERY: Duration = Duration::from_secs(10);
+
 /// What a sweep found, beside what it noted in the lanes' memory.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
@@ -62,9 +66,12 @@ pub(super) async fn sweep(shared: Arc<Shared>, reap_every: Duration) -> Result<S
 async fn reap(shared: &Shared, fronts: &[LaneFront], every: Duration, swept: &mut Swept) -> Result<(), StoreError> {
     let mut lanes: Vec<ReapLane> = {
         let mut memory = shared.lanes();
-        let claimed = fronts.iter().filter(|front| front.claimed_at_front);
-        let due = claimed.filter(|front| memory.begin_reap(&front.event_type, every));
-        due.map(|front| ReapLane { event_type: front.event_type.clone(), after: None }).collect()
+        let due = fronts.iter().filter(|front| front.claimed_at_front || front.claimable.is_some());
+        let looked_at = due.filter(|front| {
+            let every = if front.claimed_at_front { every } else { every.max(REAP_BEHIND_EVERY) };
+            memory.begin_reap(&front.event_type, every)
+        });
+        looked_at.map(|front| ReapLane { event_type: front.event_type.clone(), after: None }).collect()
     };
     for _ in 0..MAX_REAP_PAGES {
         if lanes.is_empty() {

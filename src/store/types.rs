@@ -22,7 +22,7 @@ pub struct Position {
 pub struct LaneFront {
     /// The lane.
     pub event_type: String,
-    /// Whether the lane's first due event is claimed: only then can there be expired leases.
+    /// Whether the lane's first due event is claimed: there expired leases are to be expected.
     pub claimed_at_front: bool,
     /// The first due event that nobody has claimed.
     pub claimable: Option<Position>,

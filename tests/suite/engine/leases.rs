@@ -87,6 +87,17 @@ engine_test!(a_receiver_that_accepted_may_settle_later_with_its_lease, |world| {
     assert_eq!(world.standing(id).await, ("completed", 0, 1));
 });
 
+engine_test!(an_expired_lease_behind_events_that_cannot_run_is_taken_back, |world| {
+    world.enqueue_many("gone", 20).await;
+    let last = world.enqueue("gone").await;
+    world.store.claim_by_id(last, LONG).await.unwrap().unwrap();
+    world.sql.expire_lease(last).await;
+    let processor = world.processor(vec![route("other", LONG, Do(|_| async { Outcome::Complete }.boxed()))]);
+    let report = run(&processor).await;
+    assert_eq!((report.claimed, report.reaped), (0, 1), "{report:?}");
+    assert_eq!(world.standing(last).await, ("pending", 1, 1));
+});
+
 engine_test!(expired_leases_are_taken_back_in_lanes_that_cannot_run_too, |world| {
     let (orphan, last) = (world.enqueue("gone").await, world.enqueue("gone").await);
     for id in [orphan, last] {
