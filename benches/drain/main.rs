@@ -66,7 +66,7 @@ async fn on_postgres(report: &mut Report, plan: Plan) {
         eprintln!("Postgres, round {round} of {}", plan.rounds);
         let url = fill::fresh(server.url()).await;
         let store = engine::open(&url).await;
-        for batch in [100, 500] {
+        for batch in [100, 64, 500] {
             fill::postgres(&url, plan.events).await;
             let raw = raw::postgres(&url, batch, plan.events).await;
             report.add(Row::rate(

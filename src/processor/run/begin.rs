@@ -62,7 +62,8 @@ impl Run {
 
     /// Whether so few are better left to wait for more; never when no handler is running that could bring more.
     fn shall_linger(&self, until: Instant, count: usize) -> bool {
-        !self.started.is_empty() && count < self.shared.settings.concurrency / 2 && Instant::now() < until
+        let concurrency = self.shared.settings.concurrency;
+        !self.started.is_empty() && count < concurrency - concurrency / 8 && Instant::now() < until
     }
 
     /// Nothing has ended the run yet.
