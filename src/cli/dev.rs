@@ -66,7 +66,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
 }
 
 fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Result<ServiceSettings> {
-    let processor = ProcessorSettings::default();
+    // Whoever tries it out wants to see the attempts that went well too.
+    let processor = ProcessorSettings { log_all_attempts: true, ..ProcessorSettings::default() };
     let webhook = WebhookSettings {
         url: receiver.url(),
         headers: std::collections::BTreeMap::new(),
