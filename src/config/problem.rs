@@ -88,8 +88,7 @@ fn sentence(error: &figment::Error) -> String {
             format!("{path}: {name:?} is not valid{source}: valid are {}", quoted(valid))
         }
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            let expected = expected.clone();
-            let expected = if expected == "a sequence" { "a list in brackets" } else { &expected };
+            let expected = if expected == "a sequence" { "a list in brackets" } else { expected.as_str() };
             format!("{path}: {} is not valid{source}: expected {expected}", shown(actual, secret))
         }
         kind => format!("{path}: {kind}{source}"),
