@@ -98,7 +98,7 @@ fn banner(address: SocketAddr, place: &str) -> String {
     let id = Uuid::now_v7();
     format!(
         r#"outboxd is running on http://{address}
-  data      {place} (delete the file to begin anew)
+  data      {place} (to begin anew: stop, then delete the file; a second `dev` on it shares the events)
   receiver  built in: every event is delivered to this terminal
   stop      Ctrl-C
 
