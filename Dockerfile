@@ -1,8 +1,8 @@
 # Builds the program and puts it alone into an image: no shell, no package manager, not root.
 #
-#   docker build -t outboxd .
-#   docker run -p 8080:8080 -e DATABASE_URL=postgres://… -v ./outboxd.toml:/etc/outboxd/outboxd.toml:ro outboxd \
-#       serve --config /etc/outboxd/outboxd.toml
+#   docker build -t outboxd:0.1.0 .
+#   docker run -p 8080:8080 -e DATABASE_URL=postgres://… -e APP_TOKEN -e BILLING_SECRET \
+#       -v ./outboxd.toml:/etc/outboxd/outboxd.toml:ro outboxd:0.1.0 serve --config /etc/outboxd/outboxd.toml
 #
 # Every setting can come by the environment instead of a file: OUTBOXD_SERVER__LISTEN, DATABASE_URL, DATABASE_URL_FILE,
 # CRON_SECRET (see config.example.toml). TLS, SQLite and the cryptography are compiled in.

@@ -3,6 +3,7 @@
 //! It calls the same [`Processor::run`] as everybody else, at once again while more is due, otherwise after its interval.
 //! While the database fails it waits longer and longer, and says so once when it begins and once when it is over.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -21,10 +22,12 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 pub async fn run(processor: Processor, interval: Duration, shutdown: CancellationToken) {
     let request = RunRequest { budget: budget(processor.registry()), ..RunRequest::new(Trigger::Poller) };
     let mut trouble = Trouble::default();
+    let mut unrouted = Unrouted::default();
     while !shutdown.is_cancelled() {
         let pause = match processor.run(request.clone()).await {
             Ok(report) => {
                 trouble.over();
+                unrouted.tell(&report);
                 after(&report, interval)
             }
             Err(RunError::ShuttingDown) => return,
@@ -72,6 +75,26 @@ impl Trouble {
     }
 }
 
+/// Types that wait because no route takes them. Nobody reads the poller's reports, so the log names them.
+#[derive(Debug, Default)]
+struct Unrouted {
+    told: BTreeSet<String>,
+}
+
+impl Unrouted {
+    /// Names those that were not there at the last run; says whether there were any.
+    fn tell(&mut self, report: &RunReport) -> bool {
+        let waiting: BTreeSet<String> = report.unrouted_types.iter().cloned().collect();
+        let new: Vec<&str> = waiting.difference(&self.told).map(String::as_str).collect();
+        let any = !new.is_empty();
+        if any {
+            tracing::warn!(types = new.join(", "), "events wait: no route takes their types");
+        }
+        self.told = waiting;
+        any
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -86,6 +109,18 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
         trouble.over();
         assert_eq!(trouble.pause(&error), FIRST_BACK_OFF);
+    }
+
+    #[test]
+    fn types_without_a_route_are_named_when_they_begin_to_wait_and_not_in_every_run() {
+        let report = |types: &[&str]| RunReport {
+            unrouted_types: types.iter().map(|&name| name.to_owned()).collect(),
+            ..RunReport::begun(Uuid::nil())
+        };
+        let mut unrouted = Unrouted::default();
+        let told: Vec<bool> =
+            [&["a"][..], &["a"], &["b", "a"], &[], &["a"]].map(|types| unrouted.tell(&report(types))).into();
+        assert_eq!(told, [true, false, true, false, true]);
     }
 
     #[test]

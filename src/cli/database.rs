@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::output::without_causes;
-use crate::config::mask_url;
-use crate::store::{Store, StoreError, StoreOptions, connect};
+use crate::config::{Config, mask_url};
+use crate::store::{ConnectError, Store, StoreError, StoreOptions, connect};
 
 /// How long a database may take to answer for the first time.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -21,11 +21,19 @@ pub(super) enum Schema {
     Require,
 }
 
+/// Opens the database that the settings name, and says so when they name none.
+pub(super) async fn open_configured(config: &Config, schema: Schema) -> anyhow::Result<Arc<dyn Store>> {
+    if let Some(warning) = config.database_warning() {
+        tracing::warn!("{warning}");
+    }
+    open(&config.store(), schema).await
+}
+
 /// Connects, waits for the first answer and sees to the schema.
 pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Result<Arc<dyn Store>> {
     let place = || format!("database_url {} cannot be used", mask_url(&options.url));
     let first_answer = async {
-        let store = connect(options).await.map_err(without_causes)?;
+        let store = connect(options).await.map_err(not_opened)?;
         let ready = store.ready().await;
         anyhow::Ok((store, ready))
     };
@@ -39,7 +47,7 @@ pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Resu
         // Not bounded: a migration of a large table takes as long as it takes.
         (Err(StoreError::SchemaOutdated), Schema::Migrate) => {
             store.migrate().await.map_err(without_causes).with_context(place)?;
-            tracing::info!("the database schema is up to date");
+            tracing::info!("the database schema was created or upgraded");
             Ok(store)
         }
         (Err(error @ StoreError::Unavailable { .. }), _) => {
@@ -47,5 +55,15 @@ pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Resu
                 .with_context(place)
         }
         (Err(error), _) => Err(without_causes(error)).with_context(place),
+    }
+}
+
+/// Why a database could not be opened. Only a file fails so early; a server is dialled on first use.
+fn not_opened(error: ConnectError) -> anyhow::Error {
+    match error {
+        ConnectError::Store(StoreError::Unavailable { .. }) => {
+            anyhow!("{error}; check that this user may write to the file and to its folder")
+        }
+        error => without_causes(error),
     }
 }

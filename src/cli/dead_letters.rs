@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
-use super::process::event_type;
+use super::process::{event_id, event_type};
 use crate::api::EventView;
 use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
@@ -53,6 +53,7 @@ pub(super) struct ListArguments {
 #[command(after_help = "Example: outboxd dead-letters requeue 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --delay-ms 60000")]
 pub(super) struct RequeueArguments {
     /// The event's id
+    #[arg(value_parser = event_id)]
     id: Uuid,
     /// Becomes due so many milliseconds from now
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
@@ -70,6 +71,7 @@ pub(super) struct RequeueArguments {
 #[command(after_help = "Example: outboxd dead-letters discard 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --note 'test data'")]
 pub(super) struct DiscardArguments {
     /// The event's id
+    #[arg(value_parser = event_id)]
     id: Uuid,
     /// Why; kept as the event's last error
     #[arg(long)]
@@ -85,7 +87,7 @@ struct Page {
 
 pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let store = database::open(&config.store(), Schema::Require).await?;
+    let store = database::open_configured(&config, Schema::Require).await?;
     let result = match command {
         Command::List(arguments) => list(store.as_ref(), arguments).await,
         Command::Requeue(arguments) => requeue(store.as_ref(), arguments).await,

@@ -66,7 +66,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
 }
 
 fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Result<ServiceSettings> {
-    let processor = ProcessorSettings::default();
+    // Whoever tries it out wants to see the attempts that went well too.
+    let processor = ProcessorSettings { log_all_attempts: true, ..ProcessorSettings::default() };
     let webhook = WebhookSettings {
         url: receiver.url(),
         headers: std::collections::BTreeMap::new(),
@@ -97,7 +98,7 @@ fn banner(address: SocketAddr, place: &str) -> String {
     let id = Uuid::now_v7();
     format!(
         r#"outboxd is running on http://{address}
-  data      {place} (delete the file to begin anew)
+  data      {place} (to begin anew: stop, then delete the file; a second `dev` on it shares the events)
   receiver  built in: every event is delivered to this terminal
   stop      Ctrl-C
 

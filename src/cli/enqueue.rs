@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
+use super::process::event_id;
 use crate::api::EventView;
 use crate::event::{DEFAULT_MAX_ATTEMPTS, Due, NewEvent};
 use crate::store::EnqueueError;
@@ -46,15 +47,14 @@ pub(super) struct Arguments {
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
     /// The event's id, a UUID
-    #[arg(long)]
+    #[arg(long, value_parser = event_id)]
     id: Option<Uuid>,
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let options = config.store();
-    let event = new_event(arguments, options.max_payload_bytes)?;
-    let store = database::open(&options, Schema::Require).await?;
+    let event = new_event(arguments, config.store().max_payload_bytes)?;
+    let store = database::open_configured(&config, Schema::Require).await?;
     let result = store.enqueue(std::slice::from_ref(&event)).await;
     store.close().await;
     match result {

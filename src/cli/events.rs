@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
+use super::process::event_id;
 use crate::api::EventView;
 
 /// Look at events
@@ -17,6 +18,7 @@ pub(super) enum Command {
     #[command(after_help = "Example: outboxd events show 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --attempts")]
     Show {
         /// The event's id
+        #[arg(value_parser = event_id)]
         id: Uuid,
         /// Print its attempt log too
         #[arg(long)]
@@ -32,7 +34,7 @@ pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()>
 
 async fn show(global: &Global, id: Uuid, with_attempts: bool) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let store = database::open(&config.store(), Schema::Require).await?;
+    let store = database::open_configured(&config, Schema::Require).await?;
     let event = store.event(id, true).await.map_err(output::without_causes).context("the event cannot be read")?;
     let event = event.ok_or_else(|| anyhow!("there is no event {id}"))?;
     let attempts = if with_attempts {

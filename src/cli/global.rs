@@ -11,13 +11,14 @@ use crate::telemetry;
 #[derive(Debug, Clone, Args)]
 pub(super) struct Global {
     /// Settings file [default: outboxd.toml in the working folder, if there is one]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", display_order = 900)]
     pub(super) config: Option<PathBuf>,
     /// The database's URL.
     #[arg(
         long,
         global = true,
         value_name = "URL",
+        display_order = 901,
         help = "Database: postgres://… or sqlite://file. Give passwords by DATABASE_URL or DATABASE_URL_FILE instead"
     )]
     pub(super) database_url: Option<String>,

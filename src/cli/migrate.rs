@@ -14,7 +14,8 @@ pub(super) struct Arguments {}
 
 pub(super) async fn run(global: &Global, _arguments: Arguments) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let store = database::open(&config.store(), Schema::Migrate).await?;
+    let store = database::open_configured(&config, Schema::Migrate).await?;
     store.close().await;
+    tracing::info!("the database schema is up to date");
     Ok(())
 }

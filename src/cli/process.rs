@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
@@ -45,7 +46,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     let config = global.begin(None)?;
     let registry = config.registry()?;
     let request = request(arguments, &config)?;
-    let store = database::open(&config.store(), Schema::Require).await?;
+    let store = database::open_configured(&config, Schema::Require).await?;
     let processor = Processor::new(Arc::clone(&store), registry, config.processor())?;
     let result = stoppable(&processor, request, config.shutdown_grace()).await?;
     store.close().await;
@@ -107,6 +108,11 @@ async fn stoppable(
         (result, ()) = async { tokio::join!(&mut run, processor.shut_down(grace)) } => Ok(result),
         signal = signals.next() => signals::exit_now(signal),
     }
+}
+
+/// Reads an event's id on the command line.
+pub(super) fn event_id(text: &str) -> Result<Uuid, String> {
+    text.parse().map_err(|_| "must be a UUID, such as 0197a0c2-7b1e-7c3a-9f00-0242ac120002".to_owned())
 }
 
 /// Judges a type on the command line.

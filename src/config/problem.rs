@@ -80,12 +80,15 @@ fn sentence(error: &figment::Error) -> String {
     let source = error.metadata.as_ref().map_or_else(String::new, |metadata| format!(" ({})", metadata.name));
     let secret = error.path.iter().any(|part| SECRET_KEYS.contains(&part.as_str()));
     match &error.kind {
+        // The path ends with the unknown key already.
+        Kind::UnknownField(name, valid) if error.path.last() == Some(name) => unknown_key(&path, name, valid, &source),
         Kind::UnknownField(name, valid) => unknown_key(&join(&path, name), name, valid, &source),
         Kind::MissingField(name) => format!("{}: is missing{source}", join(&path, name)),
         Kind::UnknownVariant(name, valid) => {
             format!("{path}: {name:?} is not valid{source}: valid are {}", quoted(valid))
         }
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
+            let expected = if expected == "a sequence" { "a list in brackets" } else { expected.as_str() };
             format!("{path}: {} is not valid{source}: expected {expected}", shown(actual, secret))
         }
         kind => format!("{path}: {kind}{source}"),

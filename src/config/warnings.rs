@@ -18,9 +18,7 @@ impl Config {
     #[must_use]
     pub fn warnings(&self, service: &ServiceSettings) -> Vec<String> {
         let mut warnings = Vec::new();
-        if !self.names_a_database {
-            warnings.push(format!("database_url is not set: {} in the working folder is used", DatabaseUrl::DEFAULT));
-        }
+        warnings.extend(self.database_warning());
         self.warn_of_access(service, &mut warnings);
         if self.settings.routes.is_empty() {
             warnings.push("no [[route]] is configured: every event waits until one takes its type".to_owned());
@@ -29,6 +27,13 @@ impl Config {
             warn_of_route(route, self.settings.run.max_runtime_cap, &mut warnings);
         }
         warnings
+    }
+
+    /// Says which database is used when nobody has named one: a command in the wrong folder finds an empty outbox.
+    #[must_use]
+    pub fn database_warning(&self) -> Option<String> {
+        let default = DatabaseUrl::DEFAULT;
+        (!self.names_a_database).then(|| format!("database_url is not set: {default} in the working folder is used"))
     }
 
     fn warn_of_access(&self, service: &ServiceSettings, warnings: &mut Vec<String>) {

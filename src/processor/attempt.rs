@@ -119,7 +119,7 @@ impl Finished {
             attempt = event.attempt_number(),
             max_attempts = event.max_attempts,
             outcome = self.outcome.as_str(),
-            duration_ms = self.took.as_millis(),
+            duration_ms = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
             error = %stored_text(error, MAX_ERROR_CHARS),
             "an attempt did not complete its event"
         );

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use crate::lease::Lease;
-use crate::outcome::Settlement;
+use crate::outcome::{Change, Settlement};
 use crate::store::StoreError;
 
 /// The pause before a settlement is tried again, doubled each time.
@@ -53,7 +53,17 @@ pub(super) async fn settle(shared: &Shared, settlements: Vec<Settlement>, patien
             }
         }
     }
+    log_dead_letters(&settlements, &applied);
     Settled { settlements, applied, failure }
+}
+
+/// One line for each event that will not be tried again: what somebody looks for at night.
+fn log_dead_letters(settlements: &[Settlement], applied: &HashSet<Lease>) {
+    for settlement in settlements.iter().filter(|settlement| applied.contains(&settlement.lease)) {
+        if let Change::DeadLetter { .. } = settlement.change {
+            tracing::warn!(event_id = %settlement.lease.event_id, "an event has become a dead letter");
+        }
+    }
 }
 
 async fn persist(

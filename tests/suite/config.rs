@@ -98,7 +98,7 @@ fn a_file_that_was_named_must_exist() {
 fn unknown_keys_are_refused_with_the_nearest_valid_one() {
     refused("[server]\nlisten_on = \"x\"", &[], &["server", "listen_on", "did you mean \"listen\"", "outboxd.toml"]);
     refused("[sever]\n", &[], &["sever", "did you mean \"server\""]);
-    refused(&route("tmeout = \"3s\""), &[], &["route.0", "tmeout", "timeout"]);
+    refused(&route("tmeout = \"3s\""), &[], &["route.0.tmeout: unknown key", "timeout"]);
     refused(&route("retry = { bse = \"1s\" }"), &[], &["retry", "bse", "base"]);
     refused("", &[("OUTBOXD_SERVER__LISTN", "x")], &["OUTBOXD_SERVER__LISTN", "OUTBOXD_SERVER__LISTEN"]);
 }

@@ -116,6 +116,32 @@ fn without_a_schema_every_command_says_to_migrate() {
 }
 
 #[test]
+fn an_id_that_is_none_is_refused_with_an_example_of_one() {
+    let output = Program::with_settings("").run(&["events", "show", "42"]);
+    let problem = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(problem.contains("'42'") && problem.contains(ID), "{problem}");
+}
+
+#[test]
+fn a_command_says_which_database_it_uses_only_when_none_is_named() {
+    let errors = |program: &Program| String::from_utf8(program.run(&["dead-letters", "list"]).stderr).unwrap();
+    let unnamed = errors(&Program::migrated(""));
+    assert!(unnamed.contains("database_url is not set: sqlite://outboxd.db"), "{unnamed}");
+    assert_eq!(errors(&Program::migrated("database_url = \"sqlite://outboxd.db\"")), "");
+}
+
+#[test]
+fn an_event_that_has_become_a_dead_letter_is_named_in_the_log() {
+    let route = "[[route]]\nname = \"nobody\"\ntypes = [\"*\"]\nurl = \"http://127.0.0.1:1/\"";
+    let program = Program::migrated(route);
+    program.succeed(&["enqueue", "a", "1", "--id", ID, "--max-attempts", "1"]);
+    let log = String::from_utf8(program.run(&["process"]).stderr).unwrap();
+    let line = log.lines().find(|line| line.contains("an event has become a dead letter"));
+    assert!(line.is_some_and(|line| line.contains(ID)), "{log}");
+}
+
+#[test]
 fn the_service_migrates_answers_and_ends_with_0_on_sigterm() {
     let program = Program::with_settings(DISCARD);
     let service = program.start(&["serve", "--listen", "127.0.0.1:0"]);
@@ -139,6 +165,16 @@ fn a_poller_processes_by_itself() {
         assert!(Instant::now() < deadline, "the poller never came");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn a_poller_names_types_that_wait_without_a_route() {
+    let program = Program::with_settings("[poller]\ninterval = \"100ms\"");
+    let service = program.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let address = service.ready_address();
+    assert_eq!(http(address, "POST", "/v1/events", "{\"type\":\"order.paid\",\"payload\":1}").0, 201);
+    let line = service.line_of_log("no route takes their types");
+    assert!(line.contains("order.paid"), "{line}");
 }
 
 #[test]

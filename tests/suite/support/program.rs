@@ -97,9 +97,14 @@ impl Running {
         next_with(&self.out, text)
     }
 
+    /// The next line of the log that holds this text.
+    pub fn line_of_log(&self, text: &str) -> String {
+        next_with(&self.log, text)
+    }
+
     /// The address that it serves on, once it is ready.
     pub fn ready_address(&self) -> SocketAddr {
-        let line: Value = serde_json::from_str(&next_with(&self.log, "\"ready\"")).unwrap();
+        let line: Value = serde_json::from_str(&self.line_of_log("\"ready\"")).unwrap();
         line["address"].as_str().unwrap().parse().unwrap()
     }
 
