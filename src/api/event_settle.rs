@@ -48,7 +48,7 @@ pub(super) struct SettleBody {
 
 /// The words of a settlement.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 enum SettleOutcome {
     /// Delivered.
     Complete,
@@ -60,6 +60,21 @@ enum SettleOutcome {
     Skip,
     /// Given up.
     DeadLetter,
+}
+
+impl TryFrom<String> for SettleOutcome {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "complete" => Ok(Self::Complete),
+            "retry" => Ok(Self::Retry),
+            "defer" => Ok(Self::Defer),
+            "skip" => Ok(Self::Skip),
+            "dead_letter" => Ok(Self::DeadLetter),
+            _ => Err("must be `complete`, `retry`, `defer`, `skip` or `dead_letter`"),
+        }
+    }
 }
 
 /// More time for an accepted event.

@@ -82,6 +82,7 @@ fn code(body: &Value) -> &str {
 
 const JSON: Option<&str> = Some("application/json");
 const ID: &str = "0197a000-0000-7000-8000-000000000001";
+const SETTLE: &str = "/v1/events/0197a000-0000-7000-8000-000000000001/settle";
 
 #[tokio::test]
 async fn an_unknown_path_is_a_problem_with_the_callers_request_id() {
@@ -171,6 +172,8 @@ async fn a_refused_field_is_named() {
         ("/v1/process?max_runtime_ms=840001", "", "/max_runtime_ms"),
         ("/v1/process?mode=later", "", "/mode"),
         ("/v1/process", r#"{"mode":{"sync":null}}"#, "/mode"),
+        (SETTLE, r#"{"token":"t","outcome":{"complete":null}}"#, "/outcome"),
+        (SETTLE, r#"{"token":"t","outcome":"accepted"}"#, "/outcome"),
         ("/v1/process", r#"{"batch_size":1.5}"#, "/batch_size"),
         ("/v1/process", "null", ""),
         ("/v1/events", r#"{"type":"a","payload":1,"headers":{"x-a":"1","x-a":"1"}}"#, "/headers"),
