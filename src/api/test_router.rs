@@ -54,6 +54,7 @@ impl Store for Untouched {
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }
     async fn runs(&self, _: &RunPage) -> Result<Vec<RunRecord>, StoreError> { panic!("touched") }
+    fn max_payload_bytes(&self) -> usize { panic!("touched") }
     async fn close(&self) { panic!("touched") }
 }
 
@@ -164,6 +165,7 @@ async fn a_refused_field_is_named() {
         ("/v1/events", r#"{"type":"a","payload":"\ud800"}"#, "/payload"),
         ("/v1/events", r#"{"type":"a","payload":{"a":"\u0000"}}"#, "/payload"),
         ("/v1/events", r#"{"type":"a","payload":1,"id":"0197a000000070008000000000000001"}"#, "/id"),
+        ("/v1/events", r#"{"type":"a","payload":1,"id":"00000000-0000-0000-0000-000000000000"}"#, "/id"),
         ("/v1/events/batch", r#"{"events":[]}"#, "/events"),
         ("/v1/events/batch", r#"{"events":[{"type":"a","payload":1},{"type":"","payload":1}]}"#, "/events/1/type"),
         ("/v1/process", r#"{"batch_size":0}"#, "/batch_size"),

@@ -83,7 +83,7 @@ async fn claim_and_deliver(
     let hold = shared.in_flight.hold(&event.event_type);
     let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key));
     let cut_off = shared.cut_off.clone();
-    let finished = attempt(delivery, route, shared.settings.max_payload_bytes, slot, cut_off).await;
+    let finished = attempt(delivery, route, shared.store.max_payload_bytes(), slot, cut_off).await;
     drop(hold);
     finished.log();
     let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {

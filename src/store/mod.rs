@@ -127,6 +127,9 @@ pub trait Store: Send + Sync {
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// Payloads above this many bytes are not read; a claim then says only how large they are.
+    fn max_payload_bytes(&self) -> usize;
+
     /// Closes every connection. Calls after it fail as unavailable.
     async fn close(&self);
 }

@@ -152,6 +152,10 @@ impl Store for SqliteStore {
         self.read_runs(*page).await
     }
 
+    fn max_payload_bytes(&self) -> usize {
+        usize::try_from(self.max_payload_bytes).unwrap_or(usize::MAX)
+    }
+
     async fn close(&self) {
         self.tasks.close();
         self.tasks.wait().await;
