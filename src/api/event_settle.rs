@@ -1,6 +1,7 @@
 //! What a receiver that has accepted an event does with its claim later: settle it, or ask for more time.
 //!
-//! Neither needs a token of this service: the claim token that came with the delivery is the proof.
+//! Neither needs a token of this service: the claim token that came with the delivery is the proof. It stands in the body,
+//! which is read before anybody has been judged and so must be small.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ApiState;
-use super::body::Json as JsonBody;
+use super::body::StrangersJson;
 use super::event_view::EventView;
 use super::openapi::problem_set;
 use super::path::PathId;
@@ -114,7 +115,7 @@ pub(super) async fn settle(
     State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
-    JsonBody(body): JsonBody<SettleBody>,
+    StrangersJson(body): StrangersJson<SettleBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_ERROR_CHARS)?;
     if body.delay_ms.is_some_and(|ms| ms > MAX_MS) {
@@ -141,7 +142,7 @@ pub(super) async fn extend(
     State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
-    JsonBody(body): JsonBody<ExtendBody>,
+    StrangersJson(body): StrangersJson<ExtendBody>,
 ) -> Answer<Json<Extended>> {
     if !(MIN_LEASE_MS..=MAX_MS).contains(&body.lease_ms) {
         return Err(Problem::field("/lease_ms", "must be 1000 to 86400000"));
