@@ -9,12 +9,15 @@ pub const SETTLE_MARGIN: Duration = Duration::from_secs(1);
 /// budget that would do would never do. Half of the settle margin is left.
 const BEGINNING: Duration = Duration::from_millis(500);
 
+/// The longest that a run may take, whatever it is allowed: instants of further away cannot be reckoned with.
+const LONGEST_RUNTIME: Duration = Duration::from_hours(366 * 24);
+
 /// The limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Events that the run may claim, 1–10,000.
     pub batch_size: u32,
-    /// When the run must have ended.
+    /// When the run must have ended; a year at most.
     pub max_runtime: Duration,
     /// Time that must be left for another claim, beside what its handler needs.
     pub min_remaining: Duration,
@@ -48,13 +51,8 @@ impl Countdown {
     /// Starts now.
     #[must_use]
     pub fn start(budget: Budget) -> Self {
+        let budget = Budget { max_runtime: budget.max_runtime.min(LONGEST_RUNTIME), ..budget };
         Self { budget, started: Instant::now() }
-    }
-
-    /// The limits it began with.
-    #[must_use]
-    pub fn budget(&self) -> &Budget {
-        &self.budget
     }
 
     /// Time since the start.

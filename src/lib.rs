@@ -4,7 +4,7 @@
 //! hands it to a *handler*, and retries, defers, skips or dead-letters it until it has reached exactly one terminal
 //! state. Delivery is at-least-once and fenced: a worker that lost its lease changes nothing.
 //!
-//! The crate is built in floors; imports point down only (`tests/suite/architecture.rs` keeps it so).
+//! The crate is built in floors; imports point down only (`tests/suite/architecture` keeps it so).
 //!
 //! | floor | modules | what |
 //! | --- | --- | --- |

@@ -1,7 +1,8 @@
 //! The log: one stream of structured lines on standard error, as text for eyes or JSON for machines.
 //!
 //! What goes into a line is decided where it is written; this module only decides how it looks and which lines are
-//! kept. The database driver's own lines are kept from `warn` upwards at most, for below that it logs statements.
+//! kept. The database driver's own lines are kept from `warn` upwards at most, for below that it logs statements, and
+//! none of those that show parts of a database's URL.
 
 use std::io::{self, IsTerminal as _};
 
@@ -84,7 +85,7 @@ pub fn init(settings: &LogSettings) -> Result<(), TelemetryError> {
     };
     registry()
         .with(filter(&settings.level)?)
-        .with(filter_fn(is_no_statement))
+        .with(filter_fn(may_be_shown))
         .with(lines)
         .try_init()
         .map_err(|_| TelemetryError::AlreadySet)
@@ -101,9 +102,11 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
     EnvFilter::try_new(level).map_err(|_| invalid())
 }
 
-/// Whatever level is asked for, the driver's log of statements stays out.
-fn is_no_statement(metadata: &Metadata<'_>) -> bool {
-    !metadata.target().starts_with("sqlx") || *metadata.level() <= Level::WARN
+/// Whatever level is asked for, the driver's log of statements stays out, and so do the lines in which it repeats what
+/// it does not understand of a database's URL (`sslpassword=…`).
+fn may_be_shown(metadata: &Metadata<'_>) -> bool {
+    let target = metadata.target();
+    !target.starts_with("sqlx") || (*metadata.level() <= Level::WARN && !target.ends_with("::options::parse"))
 }
 
 #[cfg(test)]

@@ -90,7 +90,6 @@ async fn on_postgres(report: &mut Report, plan: Plan) {
         let store = engine::open(&url).await;
         fill::postgres(&url, backlog).await;
         let part = plan.small_backlog;
-        let before = engine::resident_kib();
         let took = engine::drain(&store, WIDE_CONCURRENCY, part).await;
         report.add(Row::rate("Postgres", &format!("engine, first {part} of a backlog of {backlog}"), part, took));
         if backlog > part {
@@ -99,7 +98,7 @@ async fn on_postgres(report: &mut Report, plan: Plan) {
             report.add(Row::rate("Postgres", &format!("engine, the other {rest}"), rest, took));
         }
         let name = format!("resident memory while draining {backlog}");
-        report.add(Row::memory("Postgres", &name, engine::resident_kib().max(before)));
+        report.add(Row::memory("Postgres", &name, engine::resident_kib()));
         store.close().await;
     }
 }

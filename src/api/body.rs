@@ -1,8 +1,8 @@
 //! JSON bodies, read strictly and within limits.
 //!
-//! A body is read after the caller's token was judged, at most up to the limit and for at most [`BODY_TIMEOUT`]. An empty
-//! body is no body, whatever its content type; any other must be JSON, and a missing content type is taken for it. What
-//! is refused is named by its JSON pointer.
+//! A body is read after the caller's token was judged, at most up to the limit and for at most [`BODY_TIMEOUT`]; where the
+//! token stands in the body itself, the limit is a small one. An empty body is no body, whatever its content type; any
+//! other must be JSON, and a missing content type is taken for it. What is refused is named by its JSON pointer.
 
 use std::time::Duration;
 
@@ -19,11 +19,16 @@ use super::problem::{Answer, Code, Problem};
 
 /// How long a body may take to arrive.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a body whose sender shows no token of this service beforehand.
+const MAX_STRANGERS_BYTES: usize = 16 * 1024;
 /// Characters of a parser's message that are repeated to the caller.
 const MAX_DETAIL_CHARS: usize = 300;
 
 /// Extracts a body that must be there.
 pub(super) struct Json<T>(pub T);
+
+/// Extracts a body that must be there, from a caller whom nobody has judged yet: it must be small.
+pub(super) struct StrangersJson<T>(pub T);
 
 /// Extracts a body that may be left out.
 pub(super) struct OptionalJson<T>(pub T);
@@ -32,10 +37,16 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
-        match read(request, state.settings().max_body_bytes).await? {
-            Some(bytes) => parse(&bytes).map(Json),
-            None => Err(Problem::invalid("a JSON body is required")),
-        }
+        required(request, state.settings().max_body_bytes).await.map(Json)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<ApiState> for StrangersJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+        let limit = state.settings().max_body_bytes.min(MAX_STRANGERS_BYTES);
+        required(request, limit).await.map(StrangersJson)
     }
 }
 
@@ -48,6 +59,11 @@ impl<T: DeserializeOwned + Default> FromRequest<ApiState> for OptionalJson<T> {
             None => Ok(OptionalJson(T::default())),
         }
     }
+}
+
+async fn required<T: DeserializeOwned>(request: Request, limit: usize) -> Answer<T> {
+    let bytes = read(request, limit).await?.ok_or_else(|| Problem::invalid("a JSON body is required"))?;
+    parse(&bytes)
 }
 
 /// The body's bytes; `None` when it is empty.

@@ -1,6 +1,7 @@
 //! What a receiver that has accepted an event does with its claim later: settle it, or ask for more time.
 //!
-//! Neither needs a token of this service: the claim token that came with the delivery is the proof.
+//! Neither needs a token of this service: the claim token that came with the delivery is the proof. It stands in the body,
+//! which is read before anybody has been judged and so must be small.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ApiState;
-use super::body::Json as JsonBody;
+use super::body::StrangersJson;
 use super::event_view::EventView;
 use super::openapi::problem_set;
 use super::path::PathId;
@@ -48,7 +49,7 @@ pub(super) struct SettleBody {
 
 /// The words of a settlement.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 enum SettleOutcome {
     /// Delivered.
     Complete,
@@ -60,6 +61,21 @@ enum SettleOutcome {
     Skip,
     /// Given up.
     DeadLetter,
+}
+
+impl TryFrom<String> for SettleOutcome {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "complete" => Ok(Self::Complete),
+            "retry" => Ok(Self::Retry),
+            "defer" => Ok(Self::Defer),
+            "skip" => Ok(Self::Skip),
+            "dead_letter" => Ok(Self::DeadLetter),
+            _ => Err("must be `complete`, `retry`, `defer`, `skip` or `dead_letter`"),
+        }
+    }
 }
 
 /// More time for an accepted event.
@@ -99,7 +115,7 @@ pub(super) async fn settle(
     State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
-    JsonBody(body): JsonBody<SettleBody>,
+    StrangersJson(body): StrangersJson<SettleBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_ERROR_CHARS)?;
     if body.delay_ms.is_some_and(|ms| ms > MAX_MS) {
@@ -126,7 +142,7 @@ pub(super) async fn extend(
     State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
-    JsonBody(body): JsonBody<ExtendBody>,
+    StrangersJson(body): StrangersJson<ExtendBody>,
 ) -> Answer<Json<Extended>> {
     if !(MIN_LEASE_MS..=MAX_MS).contains(&body.lease_ms) {
         return Err(Problem::field("/lease_ms", "must be 1000 to 86400000"));

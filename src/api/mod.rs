@@ -78,7 +78,7 @@ impl Default for ApiSettings {
 
 /// What every handler works with. Cheap to clone.
 #[derive(Clone)]
-pub struct ApiState {
+struct ApiState {
     shared: Arc<Shared>,
 }
 
@@ -88,9 +88,7 @@ struct Shared {
 }
 
 impl ApiState {
-    /// Puts settings and processor together.
-    #[must_use]
-    pub fn new(settings: ApiSettings, processor: Processor) -> Self {
+    fn new(settings: ApiSettings, processor: Processor) -> Self {
         Self { shared: Arc::new(Shared { settings, processor }) }
     }
 

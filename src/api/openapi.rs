@@ -42,8 +42,9 @@ use crate::run::{RunRecord, RunReport};
     ),
     paths(
         events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
-        event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list, runs::read, dead_letters::list,
-        dead_letters::requeue, dead_letters::discard, health::livez, health::readyz, read,
+        event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
+        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, health::livez, health::readyz,
+        read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
     modifiers(&Bearer, &Parameters, &OptionalBodies),

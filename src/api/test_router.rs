@@ -54,6 +54,7 @@ impl Store for Untouched {
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }
     async fn runs(&self, _: &RunPage) -> Result<Vec<RunRecord>, StoreError> { panic!("touched") }
+    fn max_payload_bytes(&self) -> usize { panic!("touched") }
     async fn close(&self) { panic!("touched") }
 }
 
@@ -82,6 +83,7 @@ fn code(body: &Value) -> &str {
 
 const JSON: Option<&str> = Some("application/json");
 const ID: &str = "0197a000-0000-7000-8000-000000000001";
+const SETTLE: &str = "/v1/events/0197a000-0000-7000-8000-000000000001/settle";
 
 #[tokio::test]
 async fn an_unknown_path_is_a_problem_with_the_callers_request_id() {
@@ -163,6 +165,7 @@ async fn a_refused_field_is_named() {
         ("/v1/events", r#"{"type":"a","payload":"\ud800"}"#, "/payload"),
         ("/v1/events", r#"{"type":"a","payload":{"a":"\u0000"}}"#, "/payload"),
         ("/v1/events", r#"{"type":"a","payload":1,"id":"0197a000000070008000000000000001"}"#, "/id"),
+        ("/v1/events", r#"{"type":"a","payload":1,"id":"00000000-0000-0000-0000-000000000000"}"#, "/id"),
         ("/v1/events/batch", r#"{"events":[]}"#, "/events"),
         ("/v1/events/batch", r#"{"events":[{"type":"a","payload":1},{"type":"","payload":1}]}"#, "/events/1/type"),
         ("/v1/process", r#"{"batch_size":0}"#, "/batch_size"),
@@ -171,6 +174,8 @@ async fn a_refused_field_is_named() {
         ("/v1/process?max_runtime_ms=840001", "", "/max_runtime_ms"),
         ("/v1/process?mode=later", "", "/mode"),
         ("/v1/process", r#"{"mode":{"sync":null}}"#, "/mode"),
+        (SETTLE, r#"{"token":"t","outcome":{"complete":null}}"#, "/outcome"),
+        (SETTLE, r#"{"token":"t","outcome":"accepted"}"#, "/outcome"),
         ("/v1/process", r#"{"batch_size":1.5}"#, "/batch_size"),
         ("/v1/process", "null", ""),
         ("/v1/events", r#"{"type":"a","payload":1,"headers":{"x-a":"1","x-a":"1"}}"#, "/headers"),

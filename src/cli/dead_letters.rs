@@ -13,6 +13,7 @@ use super::output;
 use super::process::{event_id, event_type};
 use crate::api::EventView;
 use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
+use crate::outcome::{MAX_REASON_CHARS, stored_text};
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
 
 /// What is written as the reason of a discard without a note.
@@ -73,7 +74,7 @@ pub(super) struct DiscardArguments {
     /// The event's id
     #[arg(value_parser = event_id)]
     id: Uuid,
-    /// Why; kept as the event's last error
+    /// Why; kept as the event's last error, up to 200 characters
     #[arg(long)]
     note: Option<String>,
 }
@@ -124,8 +125,8 @@ async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Resu
 }
 
 async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Result<()> {
-    let reason = arguments.note.as_deref().unwrap_or(DISCARDED);
-    applied(store, arguments.id, store.discard(arguments.id, reason).await).await
+    let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
+    applied(store, arguments.id, store.discard(arguments.id, &reason).await).await
 }
 
 /// Prints the event that was changed with its payload, or says why it was not.

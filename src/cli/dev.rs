@@ -1,5 +1,6 @@
 //! `outboxd dev`
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,6 @@ use crate::telemetry::{self, LogFormat, LogSettings};
 const DEFAULT_DATABASE: &str = "sqlite://outboxd.db";
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-const MAX_BODY_BYTES: usize = 1024 * 1024;
-const MAX_RUNTIME_CAP: Duration = Duration::from_mins(14);
 
 /// Try everything on this machine: a database file, no tokens, poller on, a receiver that shows what arrives
 ///
@@ -70,22 +69,16 @@ fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Res
     let processor = ProcessorSettings { log_all_attempts: true, ..ProcessorSettings::default() };
     let webhook = WebhookSettings {
         url: receiver.url(),
-        headers: std::collections::BTreeMap::new(),
+        headers: BTreeMap::new(),
         secrets: Vec::new(),
         dead_letter_on: Vec::new(),
     };
     let handler = Arc::new(Webhook::new(WebhookClient::new()?, webhook)?);
-    let api = ApiSettings {
-        tokens: Vec::new(),
-        max_body_bytes: MAX_BODY_BYTES,
-        max_payload_bytes: processor.max_payload_bytes,
-        max_runtime_cap: MAX_RUNTIME_CAP,
-    };
     Ok(ServiceSettings {
         store: StoreOptions::new(url),
         processor,
         registry: Registry::new(vec![Route::new("built-in-receiver", vec![Pattern::All], handler)])?,
-        api,
+        api: ApiSettings::default(),
         listen,
         shutdown_grace: SHUTDOWN_GRACE,
         poll_interval: Some(POLL_INTERVAL),

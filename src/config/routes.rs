@@ -11,6 +11,7 @@ use super::settings::Route as Written;
 use super::{retry, text};
 use crate::event::check_route_header;
 use crate::handler::{Discard, Handler, Log, Pattern, Registry, Route};
+use crate::lease::LEAST_LEASE_MARGIN;
 use crate::outcome::Policy;
 use crate::processor::LeasePolicy;
 
@@ -93,7 +94,7 @@ fn check_scalars(key: &str, written: &Written, problems: &mut Problems) {
 /// A fixed lease that ends before the handler must have ended would let a second worker deliver the same event.
 fn check_lease(key: &str, written: &Written, lease: LeasePolicy, problems: &mut Problems) {
     let LeasePolicy::Fixed(lease) = lease else { return };
-    let shortest = written.timeout.saturating_add(Duration::from_secs(1));
+    let shortest = written.timeout.saturating_add(LEAST_LEASE_MARGIN);
     if lease < shortest {
         let [lease, timeout, shortest] = [lease, written.timeout, shortest].map(text::written);
         problems.add(

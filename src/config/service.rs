@@ -59,7 +59,6 @@ impl Config {
             concurrency: run.concurrency,
             lease: run.lease.map_or(LeasePolicy::Auto, LeasePolicy::Fixed),
             log_all_attempts: run.attempt_log == super::settings::AttemptLog::All,
-            max_payload_bytes: self.settings.server.max_payload_bytes,
         }
     }
 

@@ -31,7 +31,7 @@ pub enum Due {
 /// A request to enqueue one event. [`NewEvent::problems`] judges it before a store sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEvent {
-    /// The caller's own id; the database makes one when there is none.
+    /// The caller's own id, any but nil; the database makes one when there is none.
     pub id: Option<Uuid>,
     /// 1–200 characters of `A–Z a–z 0–9 . _ : / -`.
     pub event_type: String,
@@ -79,6 +79,7 @@ impl NewEvent {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldProblem> {
         let checks = [
+            ("/id", self.id.map_or(Ok(()), check_id)),
             ("/type", check_event_type(&self.event_type)),
             ("/payload", json::check(&self.payload).map_err(|problem| problem.to_string())),
             ("/subject", self.subject.as_deref().map_or(Ok(()), check_subject)),
@@ -126,6 +127,10 @@ fn netstring(into: &mut String, part: Option<&str>) {
         }
         None => into.push('-'),
     }
+}
+
+fn check_id(id: Uuid) -> Result<(), String> {
+    if id.is_nil() { Err("must not be the nil UUID".to_owned()) } else { Ok(()) }
 }
 
 /// Judges an event type.
@@ -187,6 +192,7 @@ mod tests {
     #[test]
     fn every_bad_field_is_named_by_its_pointer() {
         let mut event = NewEvent::new("a b", r#""\ud800""#);
+        event.id = Some(Uuid::nil());
         event.subject = Some("x".repeat(256));
         event.headers.insert("host".to_owned(), "evil".to_owned());
         event.max_attempts = 0;
@@ -195,7 +201,7 @@ mod tests {
         let pointers: Vec<String> = event.problems().into_iter().map(|problem| problem.pointer).collect();
         assert_eq!(
             pointers,
-            ["/type", "/payload", "/subject", "/headers", "/max_attempts", "/delay_ms", "/idempotency_key"]
+            ["/id", "/type", "/payload", "/subject", "/headers", "/max_attempts", "/delay_ms", "/idempotency_key"]
         );
     }
 

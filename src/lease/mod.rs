@@ -38,7 +38,7 @@ pub struct ClaimedEvent {
     pub event_type: String,
     /// What the event is about.
     pub subject: Option<String>,
-    /// The payload's JSON text, byte for byte; `None` when it exceeds the store's payload limit.
+    /// The payload's JSON text, byte for byte; `None` when it exceeds the store's payload limit or is not UTF-8.
     pub payload: Option<String>,
     /// Bytes of the payload, also when it was too large to be read.
     pub payload_bytes: i64,

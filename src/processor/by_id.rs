@@ -21,9 +21,12 @@ use crate::store::StoreError;
 /// How long a settlement is tried while the database is away.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// As long as a caller may wait at most: instants of further away cannot be reckoned with.
+const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
+
 /// Processes one event and waits at most `wait`.
 pub(super) async fn process(shared: &Arc<Shared>, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
-    let until = Instant::now() + wait;
+    let until = Instant::now() + wait.min(LONGEST_WAIT);
     let event = shared.store.event(id, false).await?.ok_or(ProcessEventError::NotFound)?;
     if let Some(answer) = left_alone(shared, &event).await? {
         return Ok(answer);
@@ -80,7 +83,7 @@ async fn claim_and_deliver(
     let hold = shared.in_flight.hold(&event.event_type);
     let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key));
     let cut_off = shared.cut_off.clone();
-    let finished = attempt(delivery, route, shared.settings.max_payload_bytes, slot, cut_off).await;
+    let finished = attempt(delivery, route, shared.store.max_payload_bytes(), slot, cut_off).await;
     drop(hold);
     finished.log();
     let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {

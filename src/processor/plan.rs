@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::lanes::Lanes;
 use super::{ProcessorSettings, RunRequest};
@@ -22,17 +23,12 @@ const RESERVED_SHARE: usize = 16;
 /// How the lanes with something to claim stand to a run.
 #[derive(Default)]
 pub(super) struct Eligibility {
-    /// May be claimed from now.
-    pub(super) eligible: Vec<EligibleLane>,
+    /// May be claimed from now, with limits to be shared out yet.
+    pub(super) eligible: Vec<LaneClaim>,
     /// Would have fitted when the run began, but no longer do.
     pub(super) too_late: BTreeSet<String>,
     /// Do not fit the budget at all.
     pub(super) unfit: BTreeSet<String>,
-}
-
-/// A lane that may be claimed from.
-pub(super) struct EligibleLane {
-    pub(super) claim: LaneClaim,
 }
 
 /// Whether the run's caller asked for this type.
@@ -54,8 +50,8 @@ pub(super) fn eligibility(
         let Some(route) = registry.route_for(event_type) else { continue };
         if countdown.fits(route.timeout) {
             let lease = settings.lease_for(route.timeout);
-            let claim = LaneClaim { event_type: event_type.to_owned(), limit: 0, from: lane.position, lease };
-            result.eligible.push(EligibleLane { claim });
+            let event_type = event_type.to_owned();
+            result.eligible.push(LaneClaim { event_type, limit: 0, from: lane.position, lease });
         } else if countdown.fitted_at_start(route.timeout) {
             result.too_late.insert(event_type.to_owned());
         } else {
@@ -81,7 +77,7 @@ pub(super) fn all_fitting(
             event_type: event_type.to_owned(),
             limit: 1,
             from: lane.position,
-            lease: std::time::Duration::ZERO,
+            lease: Duration::ZERO,
         })
         .collect()
 }
@@ -109,7 +105,7 @@ impl Room {
 /// Shares free slots among the lanes, beginning with another lane each `turn`. `in_flight` counts what the instance
 /// already has of each type.
 pub(super) fn share(
-    lanes: Vec<EligibleLane>,
+    mut lanes: Vec<LaneClaim>,
     room: Room,
     turn: usize,
     in_flight: &HashMap<String, usize>,
@@ -117,8 +113,7 @@ pub(super) fn share(
     let (mut common, mut reserved) = (room.free - room.reserved, room.reserved);
     let foothold =
         |claim: &LaneClaim| room.foothold.saturating_sub(in_flight.get(&claim.event_type).copied().unwrap_or_default());
-    let mut lanes: Vec<LaneClaim> =
-        lanes.into_iter().map(|lane| lane.claim).filter(|claim| common > 0 || foothold(claim) > 0).collect();
+    lanes.retain(|claim| common > 0 || foothold(claim) > 0);
     if lanes.is_empty() {
         return Vec::new();
     }
@@ -140,20 +135,18 @@ pub(super) fn share(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
 
-    fn eligible(names: &[&str]) -> Vec<EligibleLane> {
+    fn eligible(names: &[&str]) -> Vec<LaneClaim> {
         let claim = |name: &&str| LaneClaim {
             event_type: (*name).to_owned(),
             limit: 0,
             from: None,
             lease: Duration::from_secs(60),
         };
-        names.iter().map(|name| EligibleLane { claim: claim(name) }).collect()
+        names.iter().map(claim).collect()
     }
 
     fn shares(claims: &[LaneClaim]) -> Vec<(&str, u32)> {

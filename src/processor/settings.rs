@@ -17,14 +17,12 @@ pub struct ProcessorSettings {
     pub lease: LeasePolicy,
     /// Whether attempts that completed their event are kept in the log too.
     pub log_all_attempts: bool,
-    /// Larger payloads fail their event alone.
-    pub max_payload_bytes: usize,
 }
 
 impl Default for ProcessorSettings {
-    /// 64 handlers, automatic leases, only failures in the attempt log, payloads of 256 KiB.
+    /// 64 handlers, automatic leases, only failures in the attempt log.
     fn default() -> Self {
-        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false, max_payload_bytes: 256 * 1024 }
+        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false }
     }
 }
 

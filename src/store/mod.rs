@@ -20,8 +20,8 @@ use uuid::Uuid;
 pub use connect::{ConnectError, StoreOptions, connect};
 pub use types::{
     Attempt, Claim, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey,
-    LaneClaim, LaneFront, Peek, Position, ReapEnd, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError,
-    SubjectClaim, Transition,
+    LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError, SubjectClaim,
+    Transition,
 };
 
 use crate::event::{Event, NewEvent};
@@ -75,7 +75,7 @@ pub trait Store: Send + Sync {
     /// the leases that were applied; the others were lost and changed nothing.
     async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError>;
 
-    /// Moves the end of a lease to `lease` from now; false when the lease was lost or has been settled.
+    /// Moves the end of a lease to `duration` from now; false when the lease was lost or has been settled.
     async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError>;
 
     /// Takes back expired leases among the first `page` due events of each lane, beginning after the lane's position:
@@ -127,6 +127,15 @@ pub trait Store: Send + Sync {
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// Payloads above this many bytes are not read; a claim then says only how large they are.
+    fn max_payload_bytes(&self) -> usize;
+
     /// Closes every connection. Calls after it fail as unavailable.
     async fn close(&self);
+}
+
+/// A duration as the statements add it to an instant; absurd ones are brought to a hundred years.
+fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 366 * 24 * 60 * 60 * 1_000_000;
+    i64::try_from(duration.as_micros()).map_or(CENTURY, |micros| micros.min(CENTURY))
 }

@@ -84,12 +84,9 @@ pub struct ReapLane {
 pub struct ReapPage {
     /// The leases that were taken back.
     pub reaped: Vec<Reaped>,
-    /// For each lane whose page was full and ended in a claimed event, where it ended: expired ones may lie behind.
-    pub unfinished: Vec<ReapEnd>,
+    /// For each lane whose page was full and ended in a claimed event, where it ended: expired ones may lie behind that.
+    pub unfinished: Vec<ReapLane>,
 }
-
-/// The end of a reap's page in one lane.
-pub type ReapEnd = ReapLane;
 
 /// An expired lease that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]

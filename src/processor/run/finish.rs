@@ -25,7 +25,7 @@ impl Run {
         self.report.unfit_types = unfit.take(MAX_TYPES).collect();
         self.report.unrouted_types = self.unrouted_types();
         if self.failure.is_none() {
-            match self.peek().await {
+            match self.peek(reason).await {
                 Ok(peek) => {
                     self.report.more = peek.claimable && reason != StopReason::Drained;
                     self.report.next_due_at = peek.next_due_at;
@@ -65,10 +65,10 @@ impl Run {
         unrouted.filter(|event_type| is_wanted(&self.request, event_type)).take(MAX_TYPES).cloned().collect()
     }
 
-    /// What the same call would find now. A run that has changed nothing knows it from its sweep.
-    async fn peek(&mut self) -> Result<Peek, StoreError> {
+    /// What the same call would find now. A run that found nothing to do knows it from its sweep.
+    async fn peek(&mut self, reason: StopReason) -> Result<Peek, StoreError> {
         let shared = &self.shared;
-        if self.report.is_idle() && self.request.subject.is_none() {
+        if self.report.is_idle() && reason == StopReason::Drained && self.request.subject.is_none() {
             let lanes = shared.lanes();
             let wanted = lanes.iter().filter(|(event_type, _)| {
                 is_wanted(&self.request, event_type) && shared.registry.route_for(event_type).is_some()

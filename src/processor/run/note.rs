@@ -76,7 +76,7 @@ impl Run {
             delivery = delivery.with_claim_key(key.clone());
         }
         let delivery = Arc::new(delivery);
-        let max_payload_bytes = self.shared.settings.max_payload_bytes;
+        let max_payload_bytes = self.shared.store.max_payload_bytes();
         let cut_off = self.shared.cut_off.clone();
         let work = attempt(Arc::clone(&delivery), Arc::clone(&route), max_payload_bytes, slot, cut_off);
         let id = self.handlers.spawn(work).id();

@@ -7,9 +7,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::call::Caller;
-use super::rows::{claimed, date_time, front, micros, optional_instant};
+use super::rows::{claimed, date_time, front, optional_instant};
 use crate::lease::ClaimedEvent;
-use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError};
+use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError, micros};
 
 /// The lanes of a claim as statements take them: one array per field.
 struct LaneArrays {

@@ -84,21 +84,26 @@ pub(super) async fn enqueue(caller: &Caller, events: &[NewEvent]) -> Result<Vec<
     Err(StoreError::Unavailable { reason, source: None }.into())
 }
 
-/// For each event the first one of the request that it repeats, by key or by id; its own index when it repeats none.
+/// For each event the one of the request that it repeats, by key or by id; its own index when it repeats none. What
+/// repeats another is not written, so nothing can repeat it in turn.
 fn repeats(events: &[NewEvent]) -> Result<Vec<usize>, EnqueueError> {
     let mut by_key: HashMap<&str, usize> = HashMap::new();
     let mut by_id: HashMap<Uuid, usize> = HashMap::new();
     let mut first = Vec::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
-        let of_key = event.idempotency_key.as_deref().map_or(index, |key| *by_key.entry(key).or_insert(index));
-        let of_id = event.id.map_or(index, |id| *by_id.entry(id).or_insert(index));
-        if of_key != index && events[of_key].fingerprint() != event.fingerprint() {
-            return Err(EnqueueError::KeyReused { index });
+        let key = event.idempotency_key.as_deref();
+        let of_key = key.and_then(|key| by_key.get(key).copied());
+        let of_id = event.id.and_then(|id| by_id.get(&id).copied());
+        match of_key.or(of_id) {
+            Some(known) if events[known].fingerprint() == event.fingerprint() => first.push(known),
+            Some(_) if of_key.is_some() => return Err(EnqueueError::KeyReused { index }),
+            Some(_) => return Err(EnqueueError::IdConflict { index }),
+            None => {
+                by_key.extend(key.map(|key| (key, index)));
+                by_id.extend(event.id.map(|id| (id, index)));
+                first.push(index);
+            }
         }
-        if of_key == index && of_id != index && events[of_id].fingerprint() != event.fingerprint() {
-            return Err(EnqueueError::IdConflict { index });
-        }
-        first.push(if of_key == index { of_id } else { of_key });
     }
     Ok(first)
 }

@@ -40,6 +40,7 @@ use crate::run::{RunRecord, RunReport, Trigger};
 /// An outbox in a Postgres database.
 pub struct PostgresStore {
     caller: Caller,
+    max_payload_bytes: usize,
 }
 
 impl PostgresStore {
@@ -54,7 +55,8 @@ impl PostgresStore {
         // A name in one of the pooler's sessions would meet the same name given by another client.
         let prepared = !options.pooler;
         let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
-        Ok(Self { caller: Caller::new(options, connect, statements) })
+        let caller = Caller::new(options, connect, statements);
+        Ok(Self { caller, max_payload_bytes: options.max_payload_bytes })
     }
 
     /// The names and texts of the statements as they are sent. No part of the interface: the tests ask the database how
@@ -169,6 +171,10 @@ impl Store for PostgresStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         operate::runs(&self.caller, page).await
+    }
+
+    fn max_payload_bytes(&self) -> usize {
+        self.max_payload_bytes
     }
 
     async fn close(&self) {

@@ -9,10 +9,10 @@ use sqlx::query::Query;
 use uuid::Uuid;
 
 use super::call::Caller;
-use super::rows::{date_time, event, micros, run as read_run};
+use super::rows::{date_time, event, run as read_run};
 use super::statements::Statements;
 use crate::run::{RunRecord, RunReport, RunState, Trigger};
-use crate::store::{RequeueChange, RunPage, StoreError, Transition};
+use crate::store::{RequeueChange, RunPage, StoreError, Transition, micros};
 use crate::timestamp::Timestamp;
 
 pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {

@@ -30,11 +30,6 @@ pub(super) fn front() -> Position {
     Position { available_at: Timestamp::from_micros(i64::MIN), id: Uuid::nil() }
 }
 
-/// A duration as statements take it.
-pub(super) fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
-}
-
 fn instant(row: &PgRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     row.try_get::<OffsetDateTime, _>(column).map(timestamp)
 }

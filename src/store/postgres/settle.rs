@@ -1,16 +1,17 @@
 //! Settling: what came of claimed events, many at once, each under its own lease. And taking back expired leases.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use sqlx::Row;
 use uuid::Uuid;
 
 use super::call::Caller;
-use super::rows::{date_time, front, lease, micros, timestamp};
+use super::rows::{date_time, front, lease, timestamp};
 use crate::event::Status;
 use crate::lease::Lease;
 use crate::outcome::{Change, Settlement};
-use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError};
+use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError, micros};
 
 /// Settlements as the statement takes them: one array per field, in the order of the ids.
 #[derive(Default)]
@@ -63,25 +64,30 @@ impl SettlementArrays {
     }
 }
 
+/// Writes all settlements in one statement, so that a refused one leaves none of them half told.
 pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
-    // In the order of the ids, so that no two instances wait for each other.
-    let mut sorted: Vec<&Settlement> = settlements.iter().collect();
-    sorted.sort_unstable_by_key(|settlement| settlement.lease);
-    let plain = |settlement: &&Settlement| settlement.change == Change::Complete && settlement.attempt.is_none();
-    let (plain, other): (Vec<&Settlement>, Vec<&Settlement>) = sorted.into_iter().partition(plain);
-    let mut applied = Vec::with_capacity(settlements.len());
-    if !plain.is_empty() {
-        let leases = plain.into_iter().map(|settlement| settlement.lease).collect();
-        applied.extend(complete(caller, leases).await?);
+    if settlements.is_empty() {
+        return Ok(Vec::new());
     }
-    if !other.is_empty() {
-        let mut arrays = SettlementArrays::default();
-        for settlement in other {
-            arrays.push(settlement);
-        }
-        applied.extend(settle_any(caller, arrays).await?);
+    let settlements = latest_by_id(settlements);
+    let is_plain = |settlement: &&Settlement| settlement.change == Change::Complete && settlement.attempt.is_none();
+    if settlements.iter().all(is_plain) {
+        return complete(caller, settlements.into_iter().map(|settlement| settlement.lease).collect()).await;
     }
-    Ok(applied)
+    let mut arrays = SettlementArrays::default();
+    for settlement in settlements {
+        arrays.push(settlement);
+    }
+    settle_any(caller, arrays).await
+}
+
+/// In the order of the ids, so that no two instances wait for each other. Of several leases of one event only the latest
+/// can be alive, and the statements look an event's lease up by its id.
+fn latest_by_id(settlements: &[Settlement]) -> Vec<&Settlement> {
+    let mut latest: Vec<&Settlement> = settlements.iter().collect();
+    latest.sort_unstable_by_key(|settlement| (settlement.lease.event_id, Reverse(settlement.lease.claim_no)));
+    latest.dedup_by_key(|settlement| settlement.lease.event_id);
+    latest
 }
 
 async fn complete(caller: &Caller, leases: Vec<Lease>) -> Result<Vec<Lease>, StoreError> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use sqlx::SqliteConnection;
 use uuid::Uuid;
 
+use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::claimed;
 use super::statements::Statements;
-use super::{SqliteStore, micros};
 use crate::lease::ClaimedEvent;
-use crate::store::{Claim, LaneClaim, StoreError, SubjectClaim};
+use crate::store::{Claim, LaneClaim, StoreError, SubjectClaim, micros};
 
 /// ?1 type, ?2 and ?3 the position from which on, ?4 events at most, ?5 lease, ?6 the largest payload that is read.
 /// `SQLite` has no LATERAL: one statement per lane, all in one transaction.

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use sqlx::SqlStr;
-use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{SqlStr, SqliteConnection};
 
 use super::SqliteStore;
 use super::error::from_sqlx;

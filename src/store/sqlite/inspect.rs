@@ -1,10 +1,10 @@
 //! Looking at events: one by its id, its attempt log, those in flight.
 
+use std::collections::BTreeMap;
+
 use futures_util::TryStreamExt as _;
 use serde_json::value::RawValue;
-use sqlx::SqlStr;
-use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
+use sqlx::{SqlStr, SqliteConnection};
 use uuid::Uuid;
 
 use super::SqliteStore;
@@ -44,8 +44,8 @@ WHERE e.{subject} = ?2 AND e.{processed_at} IS NULL
 LIMIT 10";
 
 /// ?1 types as a JSON array, empty for all; ?2 the largest payload that is read. The values are compared outside, for
-/// `SQLite`'s own ->> would turn true into 1 and rewrite numbers. The rows come one
-/// by one: a false "not in flight" would be worse than a slow answer, which the call's deadline ends.
+/// `SQLite`'s own ->> would turn true into 1 and rewrite numbers. There is no limit: a false "not in flight" would be
+/// worse than a slow answer, which the call's deadline ends.
 pub(super) const IN_FLIGHT_PAYLOAD: &str = "-- outbox: in flight by payload
 SELECT e.{id}, CASE WHEN length(CAST(e.{payload} AS BLOB)) <= ?2 THEN e.{payload} END
 FROM {events} AS e INDEXED BY outbox_event_live

@@ -152,16 +152,14 @@ impl Store for SqliteStore {
         self.read_runs(*page).await
     }
 
+    fn max_payload_bytes(&self) -> usize {
+        usize::try_from(self.max_payload_bytes).unwrap_or(usize::MAX)
+    }
+
     async fn close(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.reader.close().await;
         self.writer.close().await;
     }
-}
-
-/// A duration as the statements add it to an instant; absurd ones are brought to a hundred years.
-fn micros(duration: Duration) -> i64 {
-    const CENTURY: i64 = 100 * 366 * 24 * 60 * 60 * 1_000_000;
-    i64::try_from(duration.as_micros()).map_or(CENTURY, |micros| micros.min(CENTURY))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, SqlitePool};
-
 use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use sqlx::Row as _;
 
+use super::SqliteStore;
 use super::error::from_sqlx;
-use super::{SqliteStore, micros};
-use crate::store::StoreError;
+use crate::store::{StoreError, micros};
 
 /// ?1 and ?2 ages of completed and skipped events, ?3 events at most. An event cannot end before it was created, so the
 /// index on `created_at` bounds the search. Runs as a reader: what stays for ever is passed over without blocking anybody.

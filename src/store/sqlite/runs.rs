@@ -6,11 +6,11 @@ use std::time::Duration;
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
+use super::SqliteStore;
 use super::error::{from_sqlx, unreadable};
 use super::row::{get, instant};
-use super::{SqliteStore, micros};
 use crate::run::{RunRecord, RunReport, RunState, Trigger};
-use crate::store::{RunPage, StoreError};
+use crate::store::{RunPage, StoreError, micros};
 
 /// ?1 id, ?2 trigger, ?3 state, ?4 report, ?5 how long the run has taken, ?6 after how long it is lost, ?7 idle?
 /// A report that comes late does not undo the final one.

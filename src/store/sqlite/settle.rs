@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::{get, id};
-use super::{SqliteStore, micros};
 use crate::lease::Lease;
 use crate::outcome::{AttemptLine, Change, Settlement};
-use crate::store::StoreError;
+use crate::store::{StoreError, micros};
 
 /// ?1 JSON array of [id, `claim_no`, number, `duration_ms`, outcome, `status_code`, error, response]. Runs before the
 /// settlement, which clears `locked_at`; the guard is the same, and nobody else can write in between.
@@ -69,7 +69,10 @@ SET {status} = CASE s.change
     {locked_at} = NULL,
     {lease_until} = NULL
 FROM s
-WHERE {events}.{id} IN (SELECT s.id FROM s) AND {events}.{id} = s.id AND {events}.{status} = {processing} AND {events}.{claim_no} = s.claim_no
+WHERE {events}.{id} IN (SELECT s.id FROM s)
+    AND {events}.{id} = s.id
+    AND {events}.{status} = {processing}
+    AND {events}.{claim_no} = s.claim_no
 RETURNING {id}, {claim_no}";
 
 /// ?1 id, ?2 `claim_no`, ?3 duration.

@@ -1,8 +1,6 @@
 //! Every statement of the store, its names put in once. The texts stand beside the functions that run them.
 
-use sqlx::AssertSqlSafe;
-use sqlx::SqlSafeStr;
-use sqlx::SqlStr;
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
 use super::{claim, dead_letters, enqueue, inspect, purge, reap, runs, settle, survey, transition};

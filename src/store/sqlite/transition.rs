@@ -4,10 +4,10 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
 use uuid::Uuid;
 
+use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::event;
-use super::{SqliteStore, micros};
-use crate::store::{RequeueChange, StoreError, Transition};
+use crate::store::{RequeueChange, StoreError, Transition, micros};
 
 /// A payload limit that no payload meets.
 const WITHOUT_PAYLOAD: i64 = -1;

@@ -62,6 +62,15 @@ async fn a_token_of_another_event_or_of_nobody_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_cannot_send_much() {
+    let (api, _receiver, id, token) = accepted().await;
+    let longest = json!({"outcome": "retry", "reason": "🦀".repeat(500)});
+    assert_eq!(settle(&api, &id, &token, longest).await.0, 200);
+    let (status, problem) = settle(&api, &id, &token, json!({"outcome": "retry", "reason": "x".repeat(20_000)})).await;
+    assert_eq!((status, problem["code"].as_str()), (413, Some("payload-too-large")), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_extension_moves_the_end_of_the_lease_and_needs_a_living_claim() {
     let (api, _receiver, id, token) = accepted().await;
     let before = body(&api.get(&format!("/v1/events/{id}")).await)["lease_until"].as_str().unwrap().to_owned();

@@ -214,7 +214,9 @@ fn an_unreachable_database_ends_the_start_in_time_and_without_its_password() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let program = Program::with_settings("");
     let started = Instant::now();
-    let problem = program.fail(&["serve", "--database-url", &format!("postgres://app:s3cret@{closed}/app")]);
+    // `sslpassword` is one that the driver does not know.
+    let url = format!("postgres://app:s3cret@{closed}/app?sslpassword=s3cret");
+    let problem = program.fail(&["serve", "--database-url", &url]);
     assert!(started.elapsed() < Duration::from_secs(20));
     assert!(problem.contains("database_url") && problem.contains(&closed.to_string()), "{problem}");
     assert!(!problem.contains("s3cret"), "{problem}");

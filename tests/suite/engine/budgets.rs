@@ -96,3 +96,31 @@ engine_test!(nothing_is_claimed_when_less_than_min_remaining_is_left, |world| {
     assert!((1..=10).contains(&report.claimed), "{report:?}");
     assert_eq!((report.stop_reason, report.more), (Some(StopReason::Budget), true), "{report:?}");
 });
+
+engine_test!(a_run_that_waited_for_a_slot_in_vain_says_that_there_is_more, |world| {
+    let settings = ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() };
+    let held = Receiver::start().await;
+    held.set_default(Reply::status(200).held());
+    let quick = route("quick", Duration::from_millis(200), sleeper(Duration::ZERO));
+    let processor = world.processor_with(settings, vec![webhook("held", LONG, &held), quick]);
+    world.enqueue("held").await;
+    let first = tokio::spawn({
+        let processor = processor.clone();
+        async move { run(&processor).await }
+    });
+    held.wait_for(1).await;
+    world.enqueue("quick").await;
+    let report = run_as(&processor, within(Duration::from_millis(1_300))).await;
+    assert_eq!((report.stop_reason, report.claimed, report.more), (Some(StopReason::Budget), 0, true), "{report:?}");
+    held.release_all();
+    assert_eq!(first.await.unwrap().completed, 2);
+});
+
+engine_test!(a_budget_and_a_wait_without_end_are_bearable, |world| {
+    let processor = world.processor(vec![route("*", LONG, sleeper(Duration::ZERO))]);
+    world.enqueue("a").await;
+    assert_eq!(run_as(&processor, within(Duration::MAX)).await.completed, 1);
+    let processed = processor.process_event(world.enqueue("a").await, Duration::MAX).await.unwrap();
+    assert_eq!(processed.outcome.as_str(), "completed");
+    assert_eq!(processor.start(within(Duration::MAX)).await.unwrap().state, RunState::Running);
+});

@@ -54,6 +54,17 @@ engine_test!(poisoned_rows_fail_alone_and_their_neighbours_are_delivered, |world
     }
 });
 
+engine_test!(what_a_store_was_told_not_to_read_is_called_too_large, |world| {
+    let mut small = world.sql.clone();
+    small.options.max_payload_bytes = 10;
+    let registry = Registry::new(vec![route("*", LONG, outboxd::handler::Discard)]).unwrap();
+    let processor = Processor::new(small.store().await, registry, ProcessorSettings::default()).unwrap();
+    let id = world.enqueue_as(NewEvent::new("a", r#""123456789""#)).await;
+    assert_eq!(run(&processor).await.dead_lettered, 1);
+    let error = world.event(id).await.last_error;
+    assert_eq!(error.as_deref(), Some("the payload has 11 bytes; at most 10 are delivered"));
+});
+
 engine_test!(a_row_with_absurd_numbers_is_refused_or_does_not_hold_up_the_others, |world| {
     let receiver = Receiver::start().await;
     let processor = world.processor(vec![webhook("*", LONG, &receiver)]);

@@ -212,3 +212,10 @@ store_test!(a_peek_changes_nothing, |store, sql| {
     assert_eq!(claim(&store, "a", 1).await.len(), 1);
     assert!(!store.peek(&both).await.unwrap().claimable);
 });
+
+store_test!(a_lease_of_any_length_can_be_written, |store, sql| {
+    let id = enqueue(&store, "a").await;
+    let claimed = store.claim_by_id(id, Duration::MAX).await.unwrap().unwrap();
+    assert!(store.extend(claimed.lease, Duration::MAX).await.unwrap());
+    assert_eq!(store.purge(Duration::MAX, Duration::MAX, 1).await.unwrap(), 0);
+});

@@ -102,6 +102,16 @@ store_test!(duplicates_within_a_batch_replay_its_first, |store, sql| {
     assert_eq!(rows(&sql).await, 2);
 });
 
+store_test!(a_batch_means_what_its_events_mean_one_after_the_other, |store, sql| {
+    let id = Uuid::now_v7();
+    // The second repeats the first by its id, so its key was never kept, and the third is new.
+    let second = NewEvent { idempotency_key: Some("k".to_owned()), ..with_id(id, "1") };
+    let answers = store.enqueue(&[with_id(id, "1"), second, keyed("k", "1"), keyed("k", "1")]).await.unwrap();
+    assert_eq!(answers.iter().map(|answer| answer.created).collect::<Vec<_>>(), [true, false, true, false]);
+    assert_eq!((answers[1].event.id, answers[3].event.id), (id, answers[2].event.id));
+    assert_eq!(rows(&sql).await, 2);
+});
+
 store_test!(twenty_with_one_key_make_one_event, |store, sql| {
     let racers: Vec<_> = (0..20)
         .map(|_| {

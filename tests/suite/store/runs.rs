@@ -34,6 +34,13 @@ store_test!(a_run_is_replaced_by_its_later_reports, |store, sql| {
     assert_eq!(store.run(Uuid::now_v7()).await.unwrap(), None);
 });
 
+store_test!(a_report_that_comes_late_does_not_undo_the_final_one, |store, sql| {
+    let report = finished(Uuid::now_v7(), 3);
+    store.save_run(&report, Trigger::Http, BUDGET).await.unwrap();
+    store.save_run(&RunReport::begun(report.run_id), Trigger::Http, BUDGET).await.unwrap();
+    assert_eq!(store.run(report.run_id).await.unwrap().unwrap().report, report);
+});
+
 store_test!(idle_runs_are_thinned_to_one_a_minute, |store, sql| {
     let (first, second, third) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
     store.save_run(&finished(first, 0), Trigger::Poller, BUDGET).await.unwrap();

@@ -3,6 +3,7 @@
 use outboxd::event::Status;
 use outboxd::lease::Lease;
 use outboxd::outcome::Change;
+use outboxd::store::StoreError;
 
 use super::*;
 
@@ -125,6 +126,32 @@ store_test!(of_a_batch_only_the_live_leases_settle, |store, sql| {
     expected.sort();
     assert_eq!(applied, expected);
     assert_eq!(store.settle(&[]).await.unwrap(), []);
+});
+
+store_test!(a_lost_lease_in_the_batch_does_not_hide_the_live_one_of_its_event, |store, sql| {
+    let lost = claimed(&store, "a").await.lease;
+    sql.expire_lease(lost.event_id).await;
+    store.reap_by_id(lost.event_id).await.unwrap().unwrap();
+    let live = store.claim_by_id(lost.event_id, LEASE).await.unwrap().unwrap().lease;
+    assert_eq!(store.settle(&[settlement(lost, retry(1)), settlement(live, Change::Complete)]).await.unwrap(), [live]);
+    assert_eq!(event(&store, live.event_id).await.status, Status::Completed);
+});
+
+store_test!(a_batch_with_a_refused_settlement_changes_nothing, |store, sql| {
+    let (fine, refused) = (claimed(&store, "a").await.lease, claimed(&store, "a").await.lease);
+    sql.sql(&format!("UPDATE {{events}} SET {{attempts}} = 1000000 WHERE {{id}} = '{}'", refused.event_id)).await;
+    let fine_one = Settlement { attempt: None, ..settlement(fine, Change::Complete) };
+    let error = store.settle(&[fine_one.clone(), settlement(refused, retry(1))]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Data { .. }), "{error:?}");
+    assert_eq!(event(&store, fine.event_id).await.status, Status::Processing);
+    assert_eq!(store.settle(&[fine_one]).await.unwrap(), [fine]);
+});
+
+store_test!(a_claim_that_lost_its_instant_can_be_settled_and_logged, |store, sql| {
+    let lease = claimed(&store, "a").await.lease;
+    sql.sql(&format!("UPDATE {{events}} SET {{locked_at}} = NULL WHERE {{id}} = '{}'", lease.event_id)).await;
+    assert!(settle(&store, lease, retry(1)).await);
+    assert_eq!(store.attempts(lease.event_id).await.unwrap().len(), 1);
 });
 
 store_test!(a_thousand_settle_at_once, |store, sql| {

@@ -1,6 +1,7 @@
 -- outbox: save a run
 -- $1 id, $2 trigger, $3 report, $4 whether it has finished, $5 whether it was idle, $6 milliseconds it has taken,
--- $7 milliseconds until it counts as lost. An idle run that was not announced is kept at most once a minute.
+-- $7 milliseconds until it counts as lost. An idle run that was not announced is kept at most once a minute. A report
+-- that comes late does not undo the final one.
 WITH expired AS (
     DELETE FROM {runs}
     WHERE run_id = ANY (ARRAY (
@@ -14,4 +15,6 @@ WHERE NOT ($4 AND $5)
    OR NOT EXISTS (
         SELECT 1 FROM {runs} AS recent
         WHERE recent.started_at > now() - interval '1 minute' AND recent.idle AND recent.finished_at IS NOT NULL)
-ON CONFLICT (run_id) DO UPDATE SET report = excluded.report, finished_at = excluded.finished_at, idle = excluded.idle
+ON CONFLICT (run_id) DO UPDATE
+SET report = excluded.report, finished_at = excluded.finished_at, idle = excluded.idle
+WHERE r.finished_at IS NULL OR excluded.finished_at IS NOT NULL

@@ -40,9 +40,10 @@ settled AS (
 ),
 logged AS (
     INSERT INTO {attempts_log} (event_id, claim_no, number, started_at, duration_ms, outcome, status_code, error, response)
-    SELECT held.id, held.claim_no, ($9::integer[])[place], held.locked_at, ($10::bigint[])[place],
+    SELECT held.id, held.claim_no, ($9::integer[])[place], coalesce(held.locked_at, now()), ($10::bigint[])[place],
            ($11::text[])[place], ($12::integer[])[place], ($13::text[])[place], ($14::text[])[place]
     FROM held
     WHERE ($9::integer[])[place] IS NOT NULL AND held.id IN (SELECT settled.id FROM settled)
+    ON CONFLICT DO NOTHING
 )
 SELECT settled.id, settled.claim_no FROM settled
