@@ -25,11 +25,12 @@ pub enum JsonProblem {
 /// Judges valid JSON text. Runs in one pass, without recursion and without allocating.
 ///
 /// # Errors
-/// The first problem from the left.
+/// Too many levels, wherever they are; else the first problem from the left.
 pub fn check(text: &str) -> Result<(), JsonProblem> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut in_string = false;
+    let mut unstorable = None;
     let mut at = 0;
     while at < bytes.len() {
         match (in_string, bytes[at]) {
@@ -42,14 +43,16 @@ pub fn check(text: &str) -> Result<(), JsonProblem> {
             (false, b']' | b'}') => depth = depth.saturating_sub(1),
             (_, b'"') => in_string = !in_string,
             (true, b'\\') => {
-                at += check_escape(&bytes[at..])?;
+                let escape = check_escape(&bytes[at..]);
+                unstorable = unstorable.or(escape.err());
+                at += escape.unwrap_or(2);
                 continue;
             }
             _ => {}
         }
         at += 1;
     }
-    Ok(())
+    unstorable.map_or(Ok(()), Err)
 }
 
 /// Judges the escape at the start of `bytes` and returns its length; a surrogate pair is one escape of twelve bytes.
@@ -92,6 +95,13 @@ mod tests {
     fn an_escaped_nul_is_refused_and_an_escaped_backslash_before_u0000_is_not() {
         assert_eq!(check(r#"{"a":"\u0000"}"#), Err(JsonProblem::Nul));
         assert_eq!(check(r#"{"a":"\\u0000"}"#), Ok(()));
+    }
+
+    #[test]
+    fn a_strange_character_hides_no_depth() {
+        let text = format!(r#"["\u0000\ud83d", {}{}]"#, "[".repeat(128), "]".repeat(128));
+        assert_eq!(check(&text), Err(JsonProblem::TooDeep));
+        assert_eq!(check(r#"["\ud83d", "\u0000"]"#), Err(JsonProblem::LoneSurrogate));
     }
 
     #[test]
