@@ -11,16 +11,20 @@ use uuid::Uuid;
 use super::call::Caller;
 use super::rows::{date_time, event, run as read_run};
 use super::statements::Statements;
+use crate::event::Status;
 use crate::run::{RunRecord, RunReport, RunState, Trigger};
 use crate::store::{RequeueChange, RunPage, StoreError, Transition, micros};
 use crate::timestamp::Timestamp;
+
+/// How often a change is tried whose event keeps coming back in between.
+const TRIES: u32 = 5;
 
 pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
     caller
         .call((id, reason.to_owned()), |statements, (id, reason), connection| {
             Box::pin(async move {
-                let query = statements.cancel().bind(id).bind(reason);
-                transition(statements, *id, query, connection).await
+                let change = || statements.cancel().bind(id).bind(reason);
+                transition(statements, *id, Status::Pending, change, connection).await
             })
         })
         .await
@@ -30,8 +34,8 @@ pub(super) async fn requeue(caller: &Caller, id: Uuid, change: &RequeueChange) -
     caller
         .call((id, *change), |statements, (id, change), connection| {
             Box::pin(async move {
-                let query = statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
-                transition(statements, *id, query, connection).await
+                let change = || statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
+                transition(statements, *id, Status::DeadLetter, change, connection).await
             })
         })
         .await
@@ -41,25 +45,35 @@ pub(super) async fn discard(caller: &Caller, id: Uuid, reason: &str) -> Result<T
     caller
         .call((id, reason.to_owned()), |statements, (id, reason), connection| {
             Box::pin(async move {
-                let query = statements.discard().bind(id).bind(reason);
-                transition(statements, *id, query, connection).await
+                let change = || statements.discard().bind(id).bind(reason);
+                transition(statements, *id, Status::DeadLetter, change, connection).await
             })
         })
         .await
 }
 
-/// Applies the guarded change; when it found nothing to change, says what is there instead.
-async fn transition(
-    statements: &Statements,
+/// Applies the guarded change; when it found nothing to change, says what is there instead. An event that has come back
+/// to the state `from` between the two questions is tried again: refusing it would contradict what is shown.
+async fn transition<'q>(
+    statements: &'q Statements,
     id: Uuid,
-    change: Query<'_, Postgres, PgArguments>,
+    from: Status,
+    change: impl Fn() -> Query<'q, Postgres, PgArguments>,
     connection: &mut PgConnection,
 ) -> Result<Transition, sqlx::Error> {
-    if let Some(row) = change.fetch_optional(&mut *connection).await? {
-        return Ok(Transition::Applied(Box::new(event(&row)?)));
+    let mut tries = 1;
+    loop {
+        if let Some(row) = change().fetch_optional(&mut *connection).await? {
+            return Ok(Transition::Applied(Box::new(event(&row)?)));
+        }
+        let row = statements.event().bind(id).bind(false).fetch_optional(&mut *connection).await?;
+        let Some(row) = row else { return Ok(Transition::Absent) };
+        let there = event(&row)?;
+        if there.status != from || tries == TRIES {
+            return Ok(Transition::Refused(Box::new(there)));
+        }
+        tries += 1;
     }
-    let row = statements.event().bind(id).bind(false).fetch_optional(connection).await?;
-    row.map_or(Ok(Transition::Absent), |row| Ok(Transition::Refused(Box::new(event(&row)?))))
 }
 
 pub(super) async fn purge(
