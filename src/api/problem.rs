@@ -152,6 +152,7 @@ impl From<StoreError> for Problem {
         let cause = Some(with_sources(&error));
         let detail = match &error {
             StoreError::Unavailable { .. } => "the database does not answer or cannot be written to; try again later",
+            StoreError::Locked { .. } => "somebody else has locked the event's row; try again later",
             StoreError::SchemaOutdated => "the database schema is missing or out of date; run `outboxd migrate`",
             StoreError::SchemaTooNew { .. } => "the database schema is newer than this binary; install a newer outboxd",
             StoreError::SchemaBroken { .. } => "the database schema is broken; the log says how",

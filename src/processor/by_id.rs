@@ -99,6 +99,11 @@ async fn claim_and_deliver(
     let settled = settle(&shared, vec![settlement], PATIENCE).await;
     match settled.failure {
         Some(error) => Err(error),
+        None if !settled.later.is_empty() => {
+            let reason =
+                Some("its row is locked by somebody else; the outcome is written as soon as it can be".to_owned());
+            Ok(Processed { outcome: ProcessedOutcome::Processing, reason, still_running: false })
+        }
         None if settled.applied.is_empty() => Ok(as_it_is(ProcessedOutcome::LeaseLost)),
         None => Ok(as_it_is(outcome)),
     }

@@ -219,6 +219,13 @@ pub enum StoreError {
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
+    /// Somebody else has locked a row, for longer than a call waits. Try again later.
+    #[error("a row is locked by somebody else")]
+    Locked {
+        /// The driver's error.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The schema has not been created or is older than this binary: run `outboxd migrate`.
     #[error("the database schema is missing or out of date: run `outboxd migrate`")]
     SchemaOutdated,
@@ -258,7 +265,7 @@ impl StoreError {
     /// Whether the same call may succeed later without anybody changing anything.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
+        matches!(self, Self::Unavailable { .. } | Self::Locked { .. })
     }
 }
 

@@ -13,8 +13,8 @@ use crate::processor::sweep::{REAP_EVERY, sweep};
 use crate::store::{Claim, LaneClaim, SubjectClaim};
 
 /// How long a settlement is tried while the database is away, if the budget leaves so much.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(20);
-const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
@@ -119,7 +119,9 @@ impl Run {
         }
         let count = self.finished.len().min(MAX_BATCH);
         let batch: Vec<_> = self.finished.drain(..count).collect();
-        let patience = self.countdown.remaining().clamp(LEAST_PATIENCE, LONGEST_PATIENCE);
+        // A database that has failed already is not waited for beyond the budget.
+        let least = if self.failure.is_some() { Duration::ZERO } else { LEAST_PATIENCE };
+        let patience = self.countdown.remaining().clamp(least, LONGEST_PATIENCE);
         let shared = Arc::clone(&self.shared);
         self.settling = Some(Box::pin(async move { settle(&shared, batch, patience).await }));
     }
@@ -139,11 +141,19 @@ impl Run {
         }
     }
 
+    /// A sweep that nobody can use any more is not waited for: a database that hangs must not hold the run past its budget.
+    pub(super) fn drop_useless_sweep(&mut self) {
+        if self.failure.is_some() || self.countdown.remaining().is_zero() {
+            self.sweeping = None;
+        }
+    }
+
     /// Before a run ends for want of work it must have looked for itself, however slow sweeps are: a new type, or an
     /// event that is due again, may have come since somebody else looked. Returns whether there is something to wait for.
     pub(super) fn begin_missing_sweep(&mut self) -> bool {
         let is_missing = !self.has_swept
             && self.may_begin()
+            && !self.countdown.remaining().is_zero()
             // Out of time, it does not say that nothing is left.
             && self.eligibility().too_late.is_empty();
         if is_missing {

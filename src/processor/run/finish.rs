@@ -14,7 +14,7 @@ use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 const MAX_TYPES: usize = 100;
 /// How long recording a run may take, and how long where the database has failed already.
 const PATIENCE: Duration = Duration::from_secs(5);
-const SHORT_PATIENCE: Duration = Duration::from_millis(500);
+const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Run {
     /// Completes the report, keeps it and logs it.

@@ -164,6 +164,7 @@ impl Run {
             self.begin_settle();
             self.begin_sweep();
             self.begin_claim();
+            self.drop_useless_sweep();
             if self.is_done() && !self.begin_missing_sweep() {
                 break;
             }
@@ -224,7 +225,8 @@ impl Run {
         let now = Instant::now();
         let sweep = self.may_claim().then(|| self.shared.lanes().next_sweep().max(now + 5 * LINGER));
         let closing = now + self.countdown.remaining().saturating_sub(CLOSING_OVERDUE);
-        let ahead = [self.claim_from, self.settle_from, closing].into_iter().filter(|at| *at > now);
+        let end = now + self.countdown.remaining();
+        let ahead = [self.claim_from, self.settle_from, closing, end].into_iter().filter(|at| *at > now);
         ahead.chain(sweep).fold(self.watched_at + WATCH_EVERY, Instant::min)
     }
 

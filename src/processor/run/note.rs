@@ -144,6 +144,9 @@ impl Run {
         for settlement in &settled.settlements {
             if settled.applied.contains(&settlement.lease) {
                 self.count(settlement);
+            } else if settled.later.contains(&settlement.lease) {
+                // Whatever becomes of it, this run will not know.
+                self.report.lease_lost += 1;
             } else {
                 self.report.lease_lost += 1;
                 let (event_id, claim_no) = (settlement.lease.event_id, settlement.lease.claim_no);

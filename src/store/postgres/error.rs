@@ -56,7 +56,8 @@ fn by_code(code: &str, error: Error) -> StoreError {
         "25006" => unavailable("the server is read-only", source),
         "3D000" => unavailable("the database does not exist", source),
         "40001" | "40P01" => unavailable("it was in conflict with other work", source),
-        "55P03" | "57014" => unavailable("it did not answer in time", source),
+        "55P03" => StoreError::Locked { source },
+        "57014" => unavailable("it did not answer in time", source),
         "42P01" | "42703" | "42883" | "3F000" => StoreError::SchemaOutdated,
         "42501" => {
             StoreError::Internal { reason: "the database user lacks a privilege".to_owned(), source: Some(source) }

@@ -70,7 +70,7 @@ impl PostgresStore {
     /// What each of the store's sessions sets before it runs them, for the same tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn session_settings() -> [(&'static str, &'static str); 3] {
+    pub fn session_settings() -> [(&'static str, &'static str); 4] {
         SESSION_SETTINGS
     }
 }

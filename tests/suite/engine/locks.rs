@@ -65,3 +65,26 @@ async fn a_row_that_the_application_has_locked_is_passed_by_and_found_later() {
     assert_eq!(run(&processor).await.completed, 1);
     assert_eq!(world.standing(locked).await, ("completed", 0, 1));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_locked_row_holds_up_neither_the_settlement_of_others_nor_the_end_of_the_budget() {
+    let world = World::on(TestDb::empty_postgres().await).await;
+    let receiver = Receiver::start().await;
+    receiver.set_default(Reply::status(200).held());
+    let processor = world.processor(vec![webhook("*", Duration::from_secs(2), &receiver)]);
+    let locked = world.enqueue("a").await;
+    world.enqueue_many("a", 9).await;
+    let began = Instant::now();
+    let delivering = tokio::spawn(async move { run_as(&processor, within(Duration::from_secs(5))).await });
+    receiver.wait_for(10).await;
+    let lock = format!("SELECT FROM outbox.event WHERE id = '{locked}' FOR UPDATE");
+    let held = tokio::spawn(hold(world.sql.options.url.clone(), lock, Duration::from_secs(7)));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    receiver.release_all();
+    let report = delivering.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(6), "the budget was 5 s: {:?}", began.elapsed());
+    assert_eq!((report.claimed, report.completed, report.lease_lost), (10, 9, 1), "{report:?}");
+    held.await.unwrap();
+    world.wait_for("completed", 10).await;
+    assert_eq!(receiver.received().len(), 10);
+}
