@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::duration_range;
+use super::check::{LONGEST, duration_range};
 use super::environment::{Environment, secret_in_file, usable};
 use super::problem::{ConfigError, Problems};
+use super::ranges::DEAD_LETTER_ON;
 use super::receivers::Receivers;
 use super::settings::Route as Written;
 use super::{retry, text};
@@ -64,15 +65,9 @@ fn check_scalars(key: &str, written: &Written, problems: &mut Problems) {
         problems.add(&format!("{key}.name"), format!("{:?} is not valid: {valid}", written.name));
     }
     duration_range(problems, &format!("{key}.timeout"), written.timeout, SHORTEST_TIMEOUT, DAY);
-    duration_range(
-        problems,
-        &format!("{key}.max_defer_age"),
-        written.max_defer_age,
-        Duration::from_secs(1),
-        DAY * 3660,
-    );
+    duration_range(problems, &format!("{key}.max_defer_age"), written.max_defer_age, Duration::from_secs(1), LONGEST);
     for status in &written.dead_letter_on {
-        problems.range(&format!("{key}.dead_letter_on"), *status, 200, 599);
+        problems.range(&format!("{key}.dead_letter_on"), status, &DEAD_LETTER_ON);
     }
     for (name, value) in &written.headers {
         if let Err(error) = check_route_header(name, value.reveal()) {
