@@ -136,6 +136,9 @@ fn values_of_the_wrong_type_or_out_of_range_name_key_value_and_what_is_valid() {
     refused(&route("timeout = \"0s\""), &[], &["timeout", "0s"]);
     refused(&route("dead_letter_on = [42]"), &[], &["dead_letter_on", "42", "300 to 599"]);
     refused(&route("dead_letter_on = [200]"), &[], &["dead_letter_on", "200", "300 to 599"]);
+    let both =
+        refused(&route("dead_letter_on = [204]\nheaders = { host = \"x\" }"), &[], &["2 settings", "204", "host"]);
+    assert_eq!(both.matches("204").count(), 1, "{both}");
     refused("[retention]\ncompleted = \"4000d\"", &[], &["retention.completed", "\"1s\" to \"3650d\""]);
     refused(&route("max_defer_age = \"0s\""), &[], &["max_defer_age", "\"1s\" to \"3650d\""]);
     refused(&route("headers = { host = \"x\" }"), &[], &["headers", "host"]);
