@@ -196,6 +196,8 @@ fn dev_stays_on_this_machine_and_without_a_settings_file() {
     let program = Program::with_settings("");
     assert!(program.fail(&["dev", "--listen", "0.0.0.0:0"]).contains("--listen"));
     assert!(program.fail(&["dev", "--config", "outboxd.toml"]).contains("--config"));
+    assert!(program.fail(&["--config", "outboxd.toml", "dev"]).contains("--config"));
+    assert!(!program.succeed(&["dev", "--help"]).contains("--config"));
 }
 
 #[test]
