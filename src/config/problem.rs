@@ -91,7 +91,7 @@ fn sentence(error: &figment::Error) -> String {
             format!("{path}: {name:?} is not valid{source}: valid are {}", quoted(valid))
         }
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            let expected = expected_in_words(&error.path, &expected.to_string());
+            let expected = expected_in_words(&error.path, expected);
             format!("{path}: {} is not valid{source}: expected {expected}", shown(actual, secret))
         }
         kind => format!("{path}: {kind}{source}"),
