@@ -1,5 +1,6 @@
 //! Opening the database for a command: bounded in time, and with words that say what to do.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,11 +51,24 @@ pub(super) async fn open(options: &StoreOptions, schema: Schema) -> anyhow::Resu
             tracing::info!("the database schema was created or upgraded");
             Ok(store)
         }
-        (Err(error @ StoreError::Unavailable { .. }), _) => {
-            Err(anyhow!("{error}; check that it is running and that host, port and login are right"))
-                .with_context(place)
+        (Err(StoreError::Unavailable { reason, source }), _) => {
+            let advice = advice(&reason, source.as_deref());
+            Err(anyhow!("the database is unavailable: {reason}{advice}")).with_context(place)
         }
         (Err(error), _) => Err(without_causes(error)).with_context(place),
+    }
+}
+
+/// What to look at, as the end of the sentence that names the reason.
+fn advice(reason: &str, source: Option<&(dyn Error + Send + Sync)>) -> &'static str {
+    // The standard library has no kind for this; its words are the only sign.
+    let unresolved = source.is_some_and(|error| error.to_string().contains("failed to lookup address"));
+    match reason {
+        _ if unresolved => "; its host name cannot be resolved: check the name in the URL",
+        "the database does not exist" => "; create it, or check the name at the end of the URL",
+        "the server refused the login" => "; check user and password",
+        _ if reason.contains("database.pooler") => "",
+        _ => "; check that it is running and that host, port and login are right",
     }
 }
 

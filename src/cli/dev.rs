@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,13 +40,16 @@ pub(super) struct Arguments {
     /// Port to listen on, on 127.0.0.1
     #[arg(long, conflicts_with = "listen")]
     port: Option<u16>,
+    // Refused below, so not offered: this one stands in for the option of every command.
+    #[arg(long, hide = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// How much to log beside the deliveries: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log_level: String,
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result<()> {
-    if global.config.is_some() {
+    if arguments.config.is_some() {
         bail!("--config: `dev` reads no settings file: use `outboxd serve --config …`");
     }
     let listen = arguments.port.map_or(arguments.listen, |port| SocketAddr::from(([127, 0, 0, 1], port)));

@@ -4,15 +4,15 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::problem::{ConfigError, Problems};
+use super::ranges::{CONCURRENCY, MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_PAYLOAD_BYTES};
 use super::settings::Settings;
 use super::text::written;
 use crate::telemetry::check_level;
 
-const MEBIBYTE: usize = 1024 * 1024;
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-/// As long as an event may be put off at most.
-const TEN_YEARS: Duration = Duration::from_hours(10 * 366 * 24);
+/// The longest that anything may be kept or put off: ten years.
+pub(super) const LONGEST: Duration = Duration::from_hours(3650 * 24);
 
 /// Judges every scalar.
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {
@@ -32,8 +32,8 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {
 
 fn check_sizes(settings: &Settings, problems: &mut Problems) {
     let server = &settings.server;
-    problems.range("server.max_payload_bytes", server.max_payload_bytes, 1, 64 * MEBIBYTE);
-    problems.range("server.max_body_bytes", server.max_body_bytes, 1, 256 * MEBIBYTE);
+    problems.range("server.max_payload_bytes", &server.max_payload_bytes, &MAX_PAYLOAD_BYTES);
+    problems.range("server.max_body_bytes", &server.max_body_bytes, &MAX_BODY_BYTES);
     if server.max_body_bytes < server.max_payload_bytes {
         problems.add(
             "server.max_body_bytes",
@@ -43,16 +43,16 @@ fn check_sizes(settings: &Settings, problems: &mut Problems) {
             ),
         );
     }
-    problems.range("run.concurrency", settings.run.concurrency, 1, 10_000);
-    problems.range("database.max_connections", settings.database.max_connections, 2, 1000);
+    problems.range("run.concurrency", &settings.run.concurrency, &CONCURRENCY);
+    problems.range("database.max_connections", &settings.database.max_connections, &MAX_CONNECTIONS);
 }
 
 fn check_durations(settings: &Settings, problems: &mut Problems) {
     let mut range = |key, value, least, most| duration_range(problems, key, value, least, most);
     range("server.shutdown_grace", settings.server.shutdown_grace, Duration::ZERO, HOUR);
     range("run.max_runtime_cap", settings.run.max_runtime_cap, Duration::from_secs(1), DAY);
-    range("retention.completed", settings.retention.completed, Duration::from_secs(1), TEN_YEARS);
-    range("retention.skipped", settings.retention.skipped, Duration::from_secs(1), TEN_YEARS);
+    range("retention.completed", settings.retention.completed, Duration::from_secs(1), LONGEST);
+    range("retention.skipped", settings.retention.skipped, Duration::from_secs(1), LONGEST);
     if let Some(lease) = settings.run.lease {
         range("run.lease", lease, Duration::from_secs(2), DAY);
     }

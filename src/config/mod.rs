@@ -9,6 +9,7 @@ mod environment;
 mod keys;
 mod layers;
 mod problem;
+mod ranges;
 mod receivers;
 mod report;
 mod retry;

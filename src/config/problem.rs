@@ -1,8 +1,11 @@
 //! What is wrong with the settings: every problem at once, each with its key, its value and what would be valid.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use figment::error::{Actual, Kind};
+
+use super::ranges::{in_words, valid_numbers};
 
 /// Settings that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,9 +46,9 @@ impl Problems {
     }
 
     /// Adds a value that lies outside its range.
-    pub(super) fn range<T: PartialOrd + Copy + fmt::Display>(&mut self, key: &str, value: T, least: T, most: T) {
-        if value < least || value > most {
-            self.add(key, format!("{value} is out of range: valid are {least} to {most}"));
+    pub(super) fn range<T: PartialOrd + fmt::Display>(&mut self, key: &str, value: &T, valid: &RangeInclusive<T>) {
+        if !valid.contains(value) {
+            self.add(key, format!("{value} is out of range: valid are {}", in_words(valid)));
         }
     }
 
@@ -88,10 +91,26 @@ fn sentence(error: &figment::Error) -> String {
             format!("{path}: {name:?} is not valid{source}: valid are {}", quoted(valid))
         }
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            let expected = if expected == "a sequence" { "a list in brackets" } else { expected.as_str() };
+            let expected = expected_in_words(&error.path, expected);
             format!("{path}: {} is not valid{source}: expected {expected}", shown(actual, secret))
         }
         kind => format!("{path}: {kind}{source}"),
+    }
+}
+
+/// What would be valid, without the names of types that only a programmer knows.
+fn expected_in_words(path: &[String], expected: &str) -> String {
+    let number = |kind: &str| {
+        // An item of a list is named by its list.
+        let name = path.iter().rfind(|part| part.parse::<usize>().is_err());
+        name.and_then(|name| valid_numbers(name)).unwrap_or_else(|| kind.to_owned())
+    };
+    match expected {
+        "usize" | "u64" | "u32" | "u16" => number("a whole number"),
+        "f64" => number("a number"),
+        "a sequence" => "a list in brackets".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        other => other.to_owned(),
     }
 }
 

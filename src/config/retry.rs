@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::check::duration_range;
 use super::problem::{ConfigError, Problems};
+use super::ranges::{FACTOR, JITTER};
 use super::settings::Retry;
 use crate::retry::{MAX_DELAY, RetryPolicy};
 
 const STANDARD_WEBHOOKS: &str = "standard-webhooks";
 const SHORTEST_DELAY: Duration = Duration::from_millis(10);
-const MAX_FACTOR: f64 = 100.0;
 const MAX_SCHEDULE: usize = 100;
 const DEFAULT_JITTER: f64 = 0.1;
 
@@ -43,7 +43,7 @@ fn schedule(key: &str, delays: &[Duration], jitter: f64) -> Result<RetryPolicy, 
     for delay in delays {
         duration_range(&mut problems, &key_of_delays, *delay, SHORTEST_DELAY, MAX_DELAY);
     }
-    problems.range(&format!("{key}.jitter"), jitter, 0.0, 1.0);
+    problems.range(&format!("{key}.jitter"), &jitter, &JITTER);
     problems.finish()?;
     Ok(RetryPolicy::Schedule { delays: delays.to_vec(), jitter })
 }
@@ -56,19 +56,10 @@ fn exponential_policy(key: &str, retry: &Retry) -> Result<RetryPolicy, ConfigErr
     let mut problems = Problems::default();
     duration_range(&mut problems, &format!("{key}.base"), base, SHORTEST_DELAY, MAX_DELAY);
     duration_range(&mut problems, &format!("{key}.max"), max, base.min(MAX_DELAY), MAX_DELAY);
-    number_range(&mut problems, &format!("{key}.factor"), factor, 1.0, MAX_FACTOR);
-    number_range(&mut problems, &format!("{key}.jitter"), jitter, 0.0, 1.0);
+    problems.range(&format!("{key}.factor"), &factor, &FACTOR);
+    problems.range(&format!("{key}.jitter"), &jitter, &JITTER);
     problems.finish()?;
     Ok(RetryPolicy::Exponential { base, factor, max, jitter })
-}
-
-/// As [`Problems::range`], and refuses what is not a number at all.
-fn number_range(problems: &mut Problems, key: &str, value: f64, least: f64, most: f64) {
-    if value.is_nan() {
-        problems.add(key, format!("is not a number: valid are {least} to {most}"));
-    } else {
-        problems.range(key, value, least, most);
-    }
 }
 
 #[cfg(test)]

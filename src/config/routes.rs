@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::duration_range;
+use super::check::{LONGEST, duration_range};
 use super::environment::{Environment, secret_in_file, usable};
 use super::problem::{ConfigError, Problems};
+use super::ranges::DEAD_LETTER_ON;
 use super::receivers::Receivers;
 use super::settings::Route as Written;
 use super::{retry, text};
@@ -64,21 +65,7 @@ fn check_scalars(key: &str, written: &Written, problems: &mut Problems) {
         problems.add(&format!("{key}.name"), format!("{:?} is not valid: {valid}", written.name));
     }
     duration_range(problems, &format!("{key}.timeout"), written.timeout, SHORTEST_TIMEOUT, DAY);
-    duration_range(
-        problems,
-        &format!("{key}.max_defer_age"),
-        written.max_defer_age,
-        Duration::from_secs(1),
-        DAY * 3660,
-    );
-    for status in &written.dead_letter_on {
-        problems.range(&format!("{key}.dead_letter_on"), *status, 200, 599);
-    }
-    for (name, value) in &written.headers {
-        if let Err(error) = check_route_header(name, value.reveal()) {
-            problems.add(&format!("{key}.headers"), error);
-        }
-    }
+    duration_range(problems, &format!("{key}.max_defer_age"), written.max_defer_age, Duration::from_secs(1), LONGEST);
     match written.format.as_str() {
         "payload" => {}
         "cloudevents" | "cloudevents-binary" => {
@@ -125,6 +112,7 @@ fn handler(
 ) -> Result<Arc<dyn Handler>, ConfigError> {
     match (written.handler.as_deref(), &written.url) {
         (None, Some(url)) => {
+            check_receiver_settings(key, written)?;
             receivers.receiver(key, url.reveal(), written, &signing_secrets(key, written, environment)?)
         }
         (Some(name), None) => {
@@ -148,6 +136,20 @@ fn built_in(key: &str, name: &str) -> Result<Arc<dyn Handler>, ConfigError> {
             "{key}.handler: {other:?} is not valid: valid are \"log\" and \"discard\", or a url instead of a handler"
         ))),
     }
+}
+
+/// Names every status and header that is not valid; the handler itself would name the first.
+fn check_receiver_settings(key: &str, written: &Written) -> Result<(), ConfigError> {
+    let mut problems = Problems::default();
+    for status in &written.dead_letter_on {
+        problems.range(&format!("{key}.dead_letter_on"), status, &DEAD_LETTER_ON);
+    }
+    for (name, value) in &written.headers {
+        if let Err(error) = check_route_header(name, value.reveal()) {
+            problems.add(&format!("{key}.headers"), error);
+        }
+    }
+    problems.finish()
 }
 
 /// What a built-in handler would silently leave unused.

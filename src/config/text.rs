@@ -34,9 +34,26 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D, word: Option<&'static str>) 
     deserializer.deserialize_str(DurationText { word })
 }
 
-/// A duration as text that reads back as the same duration.
+/// A duration as text that reads back as the same duration, in the units that the documents use: `7d`, `17m 2s`.
 pub(super) fn written(duration: Duration) -> String {
-    humantime::format_duration(duration).to_string()
+    const UNITS: [(u128, &str); 7] = [
+        (86_400_000_000_000, "d"),
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let mut left = duration.as_nanos();
+    let mut parts = Vec::new();
+    for (nanos, unit) in UNITS {
+        if left >= nanos {
+            parts.push(format!("{}{unit}", left / nanos));
+            left %= nanos;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
 /// A duration that must be given as one.
@@ -130,3 +147,26 @@ macro_rules! duration_or_word {
 
 duration_or_word!(duration_or_auto, "auto");
 duration_or_word!(duration_or_off, "off");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_written_in_the_units_of_the_documents_and_reads_back() {
+        for (millis, text) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (840_000, "14m"),
+            (1_022_000, "17m 2s"),
+            (7 * 86_400_000, "7d"),
+            (3650 * 86_400_000, "3650d"),
+            (90_061_001, "1d 1h 1m 1s 1ms"),
+        ] {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(written(duration), text);
+            assert_eq!(humantime::parse_duration(text), Ok(duration));
+        }
+        assert_eq!(written(Duration::from_nanos(1_001)), "1us 1ns");
+    }
+}

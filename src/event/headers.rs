@@ -33,7 +33,7 @@ const RESERVED_IN_EVENTS: [&str; 2] = ["authorization", "cookie"];
 
 /// A header that is refused, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("header {name:?}: {reason}")]
+#[error("{}{reason}", place(.name))]
 pub struct HeaderProblem {
     /// The name as it was written, cut to 128 bytes.
     pub name: String,
@@ -70,7 +70,11 @@ pub fn check_event_headers(headers: &BTreeMap<String, String>) -> Result<(), Hea
 /// A name that is no HTTP token or is reserved, or a value that is too long or not visible ASCII.
 pub fn check_route_header(name: &str, value: &str) -> Result<(), HeaderProblem> {
     let lower = name.to_ascii_lowercase();
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || !lower.bytes().all(is_token_byte) {
+    if name.is_empty() {
+        // The stores read a value of another kind as a header without a name, for that is refused everywhere.
+        return Err(problem(name, "has no name, or a value that is no string"));
+    }
+    if name.len() > MAX_NAME_BYTES || !lower.bytes().all(is_token_byte) {
         return Err(problem(name, "is no HTTP header name"));
     }
     if RESERVED.contains(&lower.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix)) {
@@ -87,6 +91,11 @@ pub fn check_route_header(name: &str, value: &str) -> Result<(), HeaderProblem> 
 
 fn problem(name: &str, reason: &'static str) -> HeaderProblem {
     HeaderProblem { name: name.chars().take(MAX_NAME_BYTES).collect(), reason }
+}
+
+/// How a problem's sentence begins.
+fn place(name: &str) -> String {
+    if name.is_empty() { "a header ".to_owned() } else { format!("header {name:?}: ") }
 }
 
 fn is_token_byte(byte: u8) -> bool {
@@ -130,6 +139,16 @@ mod tests {
             assert!(check_event_headers(&one(name, "v")).is_err(), "{name}");
         }
         assert_eq!(check_route_header("authorization", "Bearer x"), Ok(()));
+    }
+
+    #[test]
+    fn a_header_without_a_name_says_what_it_may_have_been_in_the_row() {
+        let text = check_event_headers(&one("", "")).unwrap_err().to_string();
+        assert_eq!(text, "a header has no name, or a value that is no string");
+        assert_eq!(
+            check_event_headers(&one("a b", "v")).unwrap_err().to_string(),
+            "header \"a b\": is no HTTP header name"
+        );
     }
 
     #[test]

@@ -134,8 +134,30 @@ fn values_of_the_wrong_type_or_out_of_range_name_key_value_and_what_is_valid() {
     refused("[log]\nlevel = \"loud\"", &[], &["log.level", "loud", "info"]);
     refused("database_url = \"mysql://u:s3cret@db\"", &[], &["database_url", "postgres://"]);
     refused(&route("timeout = \"0s\""), &[], &["timeout", "0s"]);
-    refused(&route("dead_letter_on = [42]"), &[], &["dead_letter_on", "42", "200 to 599"]);
+    refused(&route("dead_letter_on = [42]"), &[], &["dead_letter_on", "42", "300 to 599"]);
+    refused(&route("dead_letter_on = [200]"), &[], &["dead_letter_on", "200", "300 to 599"]);
+    let both =
+        refused(&route("dead_letter_on = [204]\nheaders = { host = \"x\" }"), &[], &["2 settings", "204", "host"]);
+    assert_eq!(both.matches("204").count(), 1, "{both}");
+    refused("[retention]\ncompleted = \"4000d\"", &[], &["retention.completed", "\"1s\" to \"3650d\""]);
+    refused(&route("max_defer_age = \"0s\""), &[], &["max_defer_age", "\"1s\" to \"3650d\""]);
     refused(&route("headers = { host = \"x\" }"), &[], &["headers", "host"]);
+}
+
+#[test]
+fn what_is_no_number_is_told_which_numbers_are_valid() {
+    for (file, valid) in [
+        ("[run]\nconcurrency = \"8\"".to_owned(), "run.concurrency: \"8\""),
+        ("[run]\nconcurrency = -1".to_owned(), "expected a whole number, 1 to 10000"),
+        ("[database]\nmax_connections = 2.5".to_owned(), "expected a whole number, 2 to 1000"),
+        ("[server]\nmax_payload_bytes = \"1M\"".to_owned(), "expected a whole number, 1 to 67108864"),
+        ("[database]\npooler = \"yes\"".to_owned(), "expected true or false"),
+        (route("dead_letter_on = [70000]"), "expected a whole number, 300 to 599"),
+        (route("retry = { factor = \"two\" }"), "expected a number, 1 to 100"),
+        (route("retry = { jitter = nan }"), "NaN is out of range: valid are 0 to 1"),
+    ] {
+        refused(&file, &[], &[valid]);
+    }
 }
 
 #[test]

@@ -103,6 +103,19 @@ async fn a_delivery_arrives_byte_for_byte_with_all_its_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_subject_of_printable_ascii_arrives_as_it_was_enqueued() {
+    let receiver = Receiver::start().await;
+    let target = webhook(settings(&receiver.url("/")));
+    for subject in ["a b", "50%", "100%25"] {
+        let event = ClaimedEvent { subject: Some(subject.to_owned()), ..event() };
+        assert_eq!(target.handle(&Delivery::start(event, LONG)).await, Outcome::Complete);
+    }
+    let received = receiver.received();
+    let subjects: Vec<_> = received.iter().map(|request| request.header("outbox-subject")).collect();
+    assert_eq!(subjects, [Some("a b"), Some("50%"), Some("100%25")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_secret_nothing_claims_to_be_signed() {
     let receiver = Receiver::start().await;
     assert_eq!(attempt(&receiver.url("/"), LONG).await.0, Outcome::Complete);

@@ -88,8 +88,8 @@ pub enum WebhookError {
         /// The name, in lower case.
         name: String,
     },
-    /// No HTTP status.
-    #[error("dead_letter_on: {status} is no HTTP status; valid are 100 to 599")]
+    /// A status that says that the event is done, or none that ends an answer.
+    #[error("dead_letter_on: {status} cannot mean a failure; valid are 300 to 599")]
     DeadLetterOn {
         /// As it was written.
         status: u16,
@@ -124,7 +124,7 @@ impl Webhook {
     pub fn new(client: WebhookClient, settings: WebhookSettings) -> Result<Self, WebhookError> {
         let url = checked_url(&settings.url)?;
         let headers = request::route_headers(&settings.headers)?;
-        if let Some(&status) = settings.dead_letter_on.iter().find(|status| !(100..=599).contains(*status)) {
+        if let Some(&status) = settings.dead_letter_on.iter().find(|status| !(300..=599).contains(*status)) {
             return Err(WebhookError::DeadLetterOn { status });
         }
         Ok(Self { client, url, headers, secrets: settings.secrets, dead_letter_on: settings.dead_letter_on })
@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_bad_setting_is_named() {
-        let bad = WebhookSettings { dead_letter_on: vec![422, 600], ..settings("http://h/") };
+        let bad = WebhookSettings { dead_letter_on: vec![422, 200], ..settings("http://h/") };
         let error = made(bad).unwrap_err().to_string();
-        assert_eq!(error, "dead_letter_on: 600 is no HTTP status; valid are 100 to 599");
+        assert_eq!(error, "dead_letter_on: 200 cannot mean a failure; valid are 300 to 599");
         let headers = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), "s3cret".to_owned())).collect();
         let reserved = WebhookSettings { headers: headers(&["webhook-id"]), ..settings("http://h/") };
         let twice = WebhookSettings { headers: headers(&["X-A", "x-a"]), ..settings("http://h/") };

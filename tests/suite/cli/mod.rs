@@ -1,8 +1,9 @@
-//! The command line, tried through the real program on a `SQLite` file.
+//! The command line, tried through the real program, on a `SQLite` file where the database does not matter.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use crate::support::postgres::fresh_database;
 use crate::support::program::{Program, http};
 
 const DISCARD: &str = "[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n";
@@ -196,6 +197,8 @@ fn dev_stays_on_this_machine_and_without_a_settings_file() {
     let program = Program::with_settings("");
     assert!(program.fail(&["dev", "--listen", "0.0.0.0:0"]).contains("--listen"));
     assert!(program.fail(&["dev", "--config", "outboxd.toml"]).contains("--config"));
+    assert!(program.fail(&["--config", "outboxd.toml", "dev"]).contains("--config"));
+    assert!(!program.succeed(&["dev", "--help"]).contains("--config"));
 }
 
 #[test]
@@ -222,6 +225,20 @@ fn an_unreachable_database_ends_the_start_in_time_and_without_its_password() {
     assert!(!problem.contains("s3cret"), "{problem}");
     let problem = program.fail(&["migrate", "--database-url", "sqlite:///nowhere/at/all.db"]);
     assert!(problem.contains("database_url") && problem.contains("/nowhere/at/all.db"), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_database_ends_in_what_to_look_at() {
+    let program = Program::with_settings("");
+    let problem = |url: &str| program.fail(&["migrate", "--database-url", url]);
+
+    // No resolver is asked for a name with a part of more than 63 characters.
+    let unresolved = problem(&format!("postgres://app@{}/app", "a".repeat(64)));
+    let absent = problem(&fresh_database().await.replace("outboxd_test_", "outboxd_absent_"));
+
+    assert!(unresolved.contains("its host name cannot be resolved"), "{unresolved}");
+    assert!(absent.contains("the database does not exist; create it"), "{absent}");
+    assert!(!absent.contains("is running"), "{absent}");
 }
 
 #[test]
