@@ -5,18 +5,22 @@
 //! alone to its end, so no connection returns to the pool in the middle of anything. A step that the database undid
 //! because of a deadlock or a serialization failure is run again. Behind a pooler in transaction mode each step is
 //! wrapped in its own short transaction, because there two messages of one statement could reach two servers.
+//!
+//! A server that restarts leaves dead connections behind. Once one has been met, those that rested meanwhile are asked
+//! before they are used. The step that met it is run again, once, if it cannot have written: because the server said
+//! that it ended the session, or because the step only reads.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::error::{breaks_connection, is_conflict, store_error};
+use super::error::{breaks_connection, ends_session, is_conflict, store_error};
 use super::statements::Statements;
 use crate::store::{StoreError, StoreOptions};
 
@@ -42,9 +46,26 @@ pub(super) type StepFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::
 /// A step: its statements, its arguments and the connection to run on.
 pub(super) type Step<A, T> = for<'c> fn(&'c Statements, &'c A, &'c mut PgConnection) -> StepFuture<'c, T>;
 
+/// When a connection was last found dead.
+#[derive(Clone, Default)]
+struct LastBreak(Arc<Mutex<Option<Instant>>>);
+
+impl LastBreak {
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether a connection that has rested so long may have died in the same way.
+    fn is_within(&self, idle_for: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
+    }
+}
+
 /// The pool and how to use it.
+#[derive(Clone)]
 pub(super) struct Caller {
     pool: PgPool,
+    last_break: LastBreak,
     statements: Arc<Statements>,
     tasks: TaskTracker,
     deadline: Duration,
@@ -53,21 +74,29 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn new(options: &StoreOptions, connect: PgConnectOptions, statements: Statements) -> Self {
+        let last_break = LastBreak::default();
+        let breaks = last_break.clone();
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT.min(options.call_deadline))
             .test_before_acquire(false)
-            .before_acquire(|connection, state| {
+            .before_acquire(move |connection, state| {
+                let breaks = breaks.clone();
                 Box::pin(async move {
-                    if state.idle_for < RESTED {
+                    if state.idle_for < RESTED && !breaks.is_within(state.idle_for) {
                         return Ok(true);
                     }
-                    Ok(timeout(RESTED, connection.ping()).await.is_ok_and(|answer| answer.is_ok()))
+                    let lives = timeout(RESTED, connection.ping()).await.is_ok_and(|answer| answer.is_ok());
+                    if !lives {
+                        breaks.note();
+                    }
+                    Ok(lives)
                 })
             })
             .connect_lazy_with(session(connect, options));
         Self {
             pool,
+            last_break,
             statements: Arc::new(statements),
             tasks: TaskTracker::new(),
             deadline: options.call_deadline,
@@ -96,22 +125,70 @@ impl Caller {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let (pool, statements) = (self.pool.clone(), Arc::clone(&self.statements));
-        let (deadline, pooler) = (self.deadline, self.pooler);
-        let task = self.tasks.spawn(async move {
-            let mut tries = 1;
-            loop {
-                match attempt(&pool, &statements, &arguments, step, deadline, pooler).await {
-                    Err(Failure::Conflict(_)) if tries < TRIES => tries += 1,
-                    Err(Failure::Conflict(error) | Failure::Other(error)) => return Err(store_error(error)),
-                    Err(Failure::Late) => return Err(late()),
-                    Ok(value) => return Ok(value),
-                }
-            }
-        });
+        self.on_own_task(arguments, step, false).await
+    }
+
+    /// Runs a step to its end that only reads: whatever has become of its connection, it may be run again.
+    pub(super) async fn read<A, T>(&self, arguments: A, step: Step<A, T>) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.on_own_task(arguments, step, true).await
+    }
+
+    async fn on_own_task<A, T>(&self, arguments: A, step: Step<A, T>, only_reads: bool) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let caller = self.clone();
+        let task = self.tasks.spawn(async move { caller.repeat(&arguments, step, only_reads).await });
         task.await.unwrap_or_else(|error| {
             Err(StoreError::Internal { reason: "a database task panicked".to_owned(), source: Some(Box::new(error)) })
         })
+    }
+
+    /// Runs a step until it is done or must not be run again.
+    async fn repeat<A, T>(&self, arguments: &A, step: Step<A, T>, only_reads: bool) -> Result<T, StoreError> {
+        let mut tries = 1;
+        let mut reconnected = false;
+        loop {
+            match self.attempt(arguments, step).await {
+                Ok(value) => return Ok(value),
+                Err(Failure::Conflict(_)) if tries < TRIES => tries += 1,
+                Err(Failure::Ended(_)) if !reconnected => reconnected = true,
+                Err(Failure::Broken(_)) if only_reads && !reconnected => reconnected = true,
+                Err(Failure::Late) => return Err(late()),
+                Err(
+                    Failure::Conflict(error) | Failure::Ended(error) | Failure::Broken(error) | Failure::Other(error),
+                ) => return Err(store_error(error)),
+            }
+        }
+    }
+
+    async fn attempt<A, T>(&self, arguments: &A, step: Step<A, T>) -> Result<T, Failure> {
+        let mut connection = self.pool.acquire().await.map_err(Failure::unconnected)?;
+        let work = async {
+            if self.pooler {
+                in_transaction(&self.statements, arguments, step, self.deadline, &mut connection).await
+            } else {
+                step(&self.statements, arguments, &mut connection).await
+            }
+        };
+        let failure = match timeout(self.deadline, work).await {
+            Ok(Ok(value)) => return Ok(value),
+            // A pooler's own word for ending a session may come after the commit.
+            Ok(Err(error)) if self.pooler && ends_session(&error) => Failure::Broken(error),
+            Ok(Err(error)) => Failure::of(error),
+            Err(_) => Failure::Late,
+        };
+        if failure.breaks_connection() {
+            // What is in doubt goes: its socket is closed, and the server undoes what was under way.
+            self.last_break.note();
+            drop(connection.detach());
+        }
+        Err(failure)
     }
 
     /// Waits for the steps that are under way and closes all connections.
@@ -122,40 +199,41 @@ impl Caller {
     }
 }
 
+/// Why a step was not done, by what follows from it.
 enum Failure {
+    /// The database undid it because of others.
     Conflict(sqlx::Error),
-    Other(sqlx::Error),
+    /// The server ended the session before the step could commit, or there was none.
+    Ended(sqlx::Error),
+    /// The connection broke; whether the step was done is not known.
+    Broken(sqlx::Error),
+    /// Not done in time; whether it was done since is not known.
     Late,
+    Other(sqlx::Error),
 }
 
-async fn attempt<A, T>(
-    pool: &PgPool,
-    statements: &Statements,
-    arguments: &A,
-    step: Step<A, T>,
-    deadline: Duration,
-    pooler: bool,
-) -> Result<T, Failure> {
-    let mut connection = pool.acquire().await.map_err(Failure::Other)?;
-    let work = async {
-        if pooler {
-            in_transaction(statements, arguments, step, deadline, &mut connection).await
+impl Failure {
+    fn of(error: sqlx::Error) -> Self {
+        if is_conflict(&error) {
+            Self::Conflict(error)
+        } else if ends_session(&error) {
+            Self::Ended(error)
+        } else if breaks_connection(&error) {
+            Self::Broken(error)
         } else {
-            step(statements, arguments, &mut connection).await
+            Self::Other(error)
         }
-    };
-    match timeout(deadline, work).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => {
-            if breaks_connection(&error) {
-                drop(connection.detach());
-            }
-            Err(if is_conflict(&error) { Failure::Conflict(error) } else { Failure::Other(error) })
-        }
-        Err(_) => {
-            // In an unknown state: the socket is closed, and the server undoes what was under way.
-            drop(connection.detach());
-            Err(Failure::Late)
+    }
+
+    /// No connection was to be had. One that was cut while it was being made, as by a server that stops, has run nothing.
+    fn unconnected(error: sqlx::Error) -> Self {
+        if breaks_connection(&error) { Self::Ended(error) } else { Self::Other(error) }
+    }
+
+    fn breaks_connection(&self) -> bool {
+        match self {
+            Self::Ended(_) | Self::Broken(_) | Self::Late => true,
+            Self::Conflict(_) | Self::Other(_) => false,
         }
     }
 }

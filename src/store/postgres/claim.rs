@@ -36,7 +36,7 @@ impl LaneArrays {
 pub(super) async fn survey(caller: &Caller, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
     let arguments = (after.unwrap_or_default().to_owned(), i64::from(limit));
     caller
-        .call(arguments, |statements, (after, limit), connection| {
+        .read(arguments, |statements, (after, limit), connection| {
             Box::pin(async move {
                 let query = statements.survey().bind(after).bind(limit);
                 let rows = query.fetch_all(connection).await?;
@@ -111,7 +111,7 @@ pub(super) async fn claim_by_id(
 
 pub(super) async fn is_due(caller: &Caller, id: Uuid) -> Result<bool, StoreError> {
     caller
-        .call(id, |statements, id, connection| {
+        .read(id, |statements, id, connection| {
             Box::pin(async move { statements.is_due().bind(id).fetch_one(connection).await?.try_get(0) })
         })
         .await
@@ -120,7 +120,7 @@ pub(super) async fn is_due(caller: &Caller, id: Uuid) -> Result<bool, StoreError
 pub(super) async fn peek(caller: &Caller, claim: &Claim) -> Result<Peek, StoreError> {
     let subject = claim.subject.as_ref().map(|subject| subject.subject.clone());
     caller
-        .call((LaneArrays::new(&claim.lanes), subject), |statements, (lanes, subject), connection| {
+        .read((LaneArrays::new(&claim.lanes), subject), |statements, (lanes, subject), connection| {
             Box::pin(async move {
                 let query = match subject {
                     None => statements.peek().bind(&lanes.types).bind(&lanes.from_at).bind(&lanes.from_id),

@@ -18,6 +18,12 @@ pub(super) fn breaks_connection(error: &Error) -> bool {
     }
 }
 
+/// Whether the server said that it ends the session, as one that stops or restarts does: nothing was committed.
+pub(super) fn ends_session(error: &Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    matches!(code.as_deref(), Some("57P01" | "57P02" | "57P03"))
+}
+
 /// Whether the database undid the step because of others, so that it can simply be run again.
 pub(super) fn is_conflict(error: &Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);

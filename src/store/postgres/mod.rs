@@ -82,7 +82,7 @@ impl Store for PostgresStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        self.caller.call((), |_, (), connection| Box::pin(schema::check(connection))).await?
+        self.caller.read((), |_, (), connection| Box::pin(schema::check(connection))).await?
     }
 
     async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {

@@ -123,7 +123,7 @@ pub(super) async fn save_run(
 
 pub(super) async fn run(caller: &Caller, run_id: Uuid) -> Result<Option<RunRecord>, StoreError> {
     caller
-        .call(run_id, |statements, run_id, connection| {
+        .read(run_id, |statements, run_id, connection| {
             Box::pin(async move {
                 let query = statements.run().bind(run_id);
                 query.fetch_optional(connection).await?.as_ref().map(read_run).transpose()
@@ -134,7 +134,7 @@ pub(super) async fn run(caller: &Caller, run_id: Uuid) -> Result<Option<RunRecor
 
 pub(super) async fn runs(caller: &Caller, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
     caller
-        .call(*page, |statements, page, connection| {
+        .read(*page, |statements, page, connection| {
             Box::pin(async move {
                 let newest = (Timestamp::from_micros(i64::MAX), Uuid::max());
                 let (at, id) = page.after.unwrap_or(newest);

@@ -15,7 +15,7 @@ const LOOKED_AT: i64 = 2_000;
 
 pub(super) async fn claim_key(caller: &Caller) -> Result<ClaimKey, StoreError> {
     caller
-        .call((), |statements, (), connection| {
+        .read((), |statements, (), connection| {
             Box::pin(async move {
                 let row = statements.claim_key().fetch_one(connection).await?;
                 Ok(ClaimKey::new(row.try_get("value")?))
@@ -26,7 +26,7 @@ pub(super) async fn claim_key(caller: &Caller) -> Result<ClaimKey, StoreError> {
 
 pub(super) async fn one(caller: &Caller, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
     caller
-        .call((id, with_payload), |statements, (id, with_payload), connection| {
+        .read((id, with_payload), |statements, (id, with_payload), connection| {
             Box::pin(async move {
                 let query = statements.event().bind(id).bind(with_payload);
                 query.fetch_optional(connection).await?.as_ref().map(event_with_payload).transpose()
@@ -37,7 +37,7 @@ pub(super) async fn one(caller: &Caller, id: Uuid, with_payload: bool) -> Result
 
 pub(super) async fn attempts(caller: &Caller, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
     caller
-        .call(id, |statements, id, connection| {
+        .read(id, |statements, id, connection| {
             Box::pin(async move {
                 let query = statements.attempts().bind(id);
                 query.fetch_all(connection).await?.iter().map(attempt).collect()
@@ -48,7 +48,7 @@ pub(super) async fn attempts(caller: &Caller, id: Uuid) -> Result<Vec<Attempt>, 
 
 pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
     caller
-        .call((types.to_vec(), key.clone()), |statements, (types, key), connection| {
+        .read((types.to_vec(), key.clone()), |statements, (types, key), connection| {
             Box::pin(async move {
                 let query = match key {
                     InFlightKey::Subject(subject) => statements.in_flight_subject().bind(types).bind(subject),
@@ -64,7 +64,7 @@ pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightK
 
 pub(super) async fn dead_letters(caller: &Caller, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
     caller
-        .call(query.clone(), |statements, query, connection| {
+        .read(query.clone(), |statements, query, connection| {
             Box::pin(async move {
                 let newest = DeadLetterPosition { dead_at: Timestamp::from_micros(i64::MAX), id: Uuid::max() };
                 let after = query.after.unwrap_or(newest);

@@ -44,6 +44,7 @@ mod listing;
 mod migrating;
 mod model;
 mod reaping;
+mod restarting;
 mod retention;
 mod runs;
 mod settling;
