@@ -38,6 +38,7 @@ macro_rules! store_test {
 }
 
 mod claiming;
+mod counting;
 mod dropping;
 mod enqueueing;
 mod listing;
