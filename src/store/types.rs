@@ -229,7 +229,7 @@ pub enum StoreError {
         /// The first migration that this binary does not know.
         version: i64,
     },
-    /// A migration was applied by halves or edited since it was applied.
+    /// A migration was applied by halves or edited since it was applied, or something that it made is gone.
     #[error("the database schema is broken: {reason}")]
     SchemaBroken {
         /// What was found and what to do.

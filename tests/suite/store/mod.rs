@@ -43,6 +43,7 @@ mod dropping;
 mod enqueueing;
 mod listing;
 mod migrating;
+mod missing_parts;
 mod model;
 mod reaping;
 mod restarting;
