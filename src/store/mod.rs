@@ -7,6 +7,7 @@
 //! under a deadline. `tests/suite/store` holds the promises written here against both databases.
 
 mod connect;
+mod parts;
 pub mod postgres;
 pub mod sqlite;
 pub mod table;
@@ -36,7 +37,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::SchemaTooNew`] when a newer binary has been here, [`StoreError::SchemaBroken`] when a migration
-    /// was applied by halves or has been edited since.
+    /// was applied by halves or has been edited since, or when something that it made is gone.
     async fn migrate(&self) -> Result<(), StoreError>;
 
     /// Whether the database answers, can be written to and has exactly this binary's schema.

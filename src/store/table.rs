@@ -37,6 +37,11 @@ const COLUMNS: [&str; 21] = [
 /// The status labels of an event table.
 const LABELS: [&str; 5] = ["pending", "processing", "completed", "dead_letter", "skipped"];
 
+/// The largest counts that the schema's checks let in. A plain INSERT can bring in a row that is there already: its count
+/// stays there, and an event that has no claim number left is never claimed, for it would fail the claim of its neighbours.
+const LIMITS: [(&str, &str); 3] =
+    [("last_claim_no", "1000000000000000"), ("most_attempts", "1000000"), ("most_requeues", "1000000000")];
+
 /// Names by which statements speak of an outbox.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -66,6 +71,9 @@ impl Table {
         }
         for label in LABELS {
             names.insert(label, format!("'{}'", label.replace('\'', "''")));
+        }
+        for (limit, number) in LIMITS {
+            names.insert(limit, number.to_owned());
         }
         Self { names }
     }

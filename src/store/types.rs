@@ -22,9 +22,10 @@ pub struct Position {
 pub struct LaneFront {
     /// The lane.
     pub event_type: String,
-    /// Whether the lane's first due event is claimed: there expired leases are to be expected.
+    /// Whether the lane's first due event is claimed, or has no claim number left: from there on expired leases are to be
+    /// expected.
     pub claimed_at_front: bool,
-    /// The first due event that nobody has claimed.
+    /// The first due event that can be claimed.
     pub claimable: Option<Position>,
     /// When the lane's next event becomes due that is not due yet.
     pub next_due_at: Option<Timestamp>,
@@ -235,7 +236,7 @@ pub enum StoreError {
         /// The first migration that this binary does not know.
         version: i64,
     },
-    /// A migration was applied by halves or edited since it was applied.
+    /// A migration was applied by halves or edited since it was applied, or something that it made is gone.
     #[error("the database schema is broken: {reason}")]
     SchemaBroken {
         /// What was found and what to do.

@@ -9,6 +9,7 @@ mod enqueue;
 mod error;
 mod operate;
 mod own_transaction;
+mod parts;
 mod read;
 mod rows;
 mod schema;

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::error::store_error;
+use super::parts;
 use crate::store::StoreError;
 
 const LEDGER: &str = "outbox.schema_migrations";
@@ -79,6 +80,7 @@ async fn migrate_on(connection: &mut PgConnection) -> Result<(), StoreError> {
     for migration in missing(&applied)? {
         apply(&migration, &mut transaction).await?;
     }
+    parts::check(&mut transaction).await.map_err(store_error)??;
     transaction.commit().await.map_err(store_error)
 }
 
@@ -104,7 +106,8 @@ async fn apply(migration: &Migration, connection: &mut PgConnection) -> Result<(
     query.execute(connection).await.map(|_| ()).map_err(store_error)
 }
 
-/// Compares the ledger with this binary's migrations and sees that the server takes writes.
+/// Compares the ledger with this binary's migrations, and what they made with what is there, and sees that the server
+/// takes writes.
 pub(super) async fn check(connection: &mut PgConnection) -> Result<Result<(), StoreError>, sqlx::Error> {
     let read_only: String =
         sqlx::query_scalar("SHOW transaction_read_only").persistent(false).fetch_one(&mut *connection).await?;
@@ -112,7 +115,11 @@ pub(super) async fn check(connection: &mut PgConnection) -> Result<Result<(), St
         return Ok(Err(StoreError::Unavailable { reason: "the server is read-only".to_owned(), source: None }));
     }
     let applied = ledger(connection).await?;
-    Ok(missing(&applied).and_then(|missing| if missing.is_empty() { Ok(()) } else { Err(StoreError::SchemaOutdated) }))
+    match missing(&applied) {
+        Ok(missing) if missing.is_empty() => parts::check(connection).await,
+        Ok(_) => Ok(Err(StoreError::SchemaOutdated)),
+        Err(error) => Ok(Err(error)),
+    }
 }
 
 async fn ledger(connection: &mut PgConnection) -> Result<Vec<Applied>, sqlx::Error> {

@@ -27,6 +27,7 @@ WHERE {id} IN (
     WHERE e.{processed_at} IS NULL AND e.{event_type} = ?1 AND e.{target} = ''
         AND (e.{available_at}, e.{id}) >= (?2, ?3)
         AND e.{available_at} <= {now} AND e.{status} = {pending}
+        AND e.{claim_no} < {last_claim_no}
     ORDER BY e.{available_at}, e.{id}
     LIMIT ?4
 )
@@ -47,7 +48,7 @@ WHERE {id} IN (
     SELECT e.{id}
     FROM {events} AS e INDEXED BY outbox_event_subject
     WHERE e.{subject} = ?2 AND e.{processed_at} IS NULL AND e.{target} = ''
-        AND e.{available_at} <= {now} AND e.{status} = {pending}
+        AND e.{available_at} <= {now} AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}
         AND e.{event_type} IN (SELECT json_extract(lane.value, '$[0]') FROM json_each(?1) AS lane)
     ORDER BY e.{available_at}, e.{id}
     LIMIT ?3
@@ -61,7 +62,7 @@ SET {status} = {processing},
     {locked_at} = {now},
     {lease_until} = {now} + ?2,
     {claim_no} = {claim_no} + 1
-WHERE {id} = ?1 AND {status} = {pending} AND {available_at} <= {now}
+WHERE {id} = ?1 AND {status} = {pending} AND {available_at} <= {now} AND {claim_no} < {last_claim_no}
 RETURNING {claimed_columns}, CASE WHEN length(CAST({payload} AS BLOB)) <= ?3 THEN {payload} END";
 
 /// ?1 id.

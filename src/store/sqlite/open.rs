@@ -19,6 +19,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Switching to the write-ahead log does not wait for a lock, so two instances that start at once may collide.
 const OPENING_TRIES: u32 = 50;
 const OPENING_PAUSE: Duration = Duration::from_millis(50);
+/// Empty for memory and for a temporary database.
+const FILE: &str = "-- outbox: file of the database
+SELECT file FROM pragma_database_list WHERE name = 'main'";
 
 impl SqliteStore {
     /// Opens the file, or makes it; the directory must be there. The schema is left as it is.
@@ -30,6 +33,7 @@ impl SqliteStore {
         check_directory(connect.get_filename())?;
         let writer = pool(options, 1).connect_lazy_with(connect.clone());
         open_first(&writer).await?;
+        check_is_file(&writer).await?;
         let reader = pool(options, options.max_connections.max(1)).connect_lazy_with(connect);
         Ok(Self {
             writer,
@@ -43,19 +47,26 @@ impl SqliteStore {
 }
 
 fn connect_options(url: &str) -> Result<SqliteConnectOptions, ConnectError> {
-    let options = SqliteConnectOptions::from_str(url)
-        .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
+    let options =
+        SqliteConnectOptions::from_str(url).map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?;
+    Ok(options
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(false)
-        .disable_statement_logging();
-    // Each connection would have a memory of its own, and with the process every event would be gone.
-    if options.get_filename().to_string_lossy().starts_with("file:sqlx-in-memory") {
-        return Err(ConnectError::InvalidUrl { reason: "an outbox needs a file, not memory".to_owned() });
+        .disable_statement_logging())
+}
+
+/// Refuses memory and temporary databases, by whichever of many spellings the URL asks for one: each connection would
+/// have a database of its own, and with the process every event would be gone.
+async fn check_is_file(writer: &SqlitePool) -> Result<(), ConnectError> {
+    let file: Option<String> = sqlx::query_scalar(FILE).fetch_one(writer).await.map_err(from_sqlx)?;
+    if file.is_some_and(|file| !file.is_empty()) {
+        return Ok(());
     }
-    Ok(options)
+    let reason = "an outbox needs a file, and this URL names none: it must last, and all connections share it";
+    Err(ConnectError::InvalidUrl { reason: reason.to_owned() })
 }
 
 fn check_directory(file: &Path) -> Result<(), ConnectError> {

@@ -53,7 +53,7 @@ ON CONFLICT DO NOTHING";
 pub(super) const REAP: &str = "-- outbox: reap
 UPDATE {events} INDEXED BY {by_id}
 SET {status} = CASE WHEN {attempts} + 1 >= {max_attempts} THEN {dead_letter} ELSE {pending} END,
-    {attempts} = {attempts} + 1,
+    {attempts} = MIN({attempts} + 1, {most_attempts}),
     {available_at} = {now},
     {processed_at} = CASE WHEN {attempts} + 1 >= {max_attempts} THEN {now} END,
     {dead_at} = CASE WHEN {attempts} + 1 >= {max_attempts} THEN {now} END,

@@ -53,7 +53,7 @@ SET {status} = CASE s.change
         WHEN 'dead_letter' THEN {dead_letter}
         ELSE {pending}
     END,
-    {attempts} = {attempts} + s.spent,
+    {attempts} = MIN({attempts} + s.spent, {most_attempts}),
     {available_at} = CASE
         WHEN s.change = 'retry' AND s.after_lease THEN MAX({now} + s.delay, COALESCE({lease_until}, 0))
         WHEN s.change IN ('retry', 'defer') THEN {now} + s.delay

@@ -30,7 +30,7 @@ WITH RECURSIVE lane(event_type) AS (
 SELECT
     lane.event_type,
     COALESCE((
-        SELECT e.{status} = {processing}
+        SELECT NOT (e.{status} = {pending} AND e.{claim_no} < {last_claim_no})
         FROM {events} AS e INDEXED BY outbox_event_live
         WHERE e.{processed_at} IS NULL AND e.{event_type} = lane.event_type AND e.{target} = ''
             AND e.{available_at} <= {now}
@@ -53,6 +53,7 @@ LEFT JOIN {events} AS claimable ON claimable.rowid = (
     FROM {events} AS e INDEXED BY outbox_event_live
     WHERE e.{processed_at} IS NULL AND e.{event_type} = lane.event_type AND e.{target} = ''
         AND e.{available_at} <= {now} AND e.{status} = {pending}
+        AND e.{claim_no} < {last_claim_no}
     ORDER BY e.{available_at}, e.{id}
     LIMIT 1
 )
@@ -66,6 +67,7 @@ SELECT
         FROM {events} AS e INDEXED BY outbox_event_live
         WHERE e.{processed_at} IS NULL AND e.{event_type} = lane.value AND e.{target} = ''
             AND e.{available_at} <= {now} AND e.{status} = {pending}
+            AND e.{claim_no} < {last_claim_no}
     )), 0),
     MIN((
         SELECT e.{available_at}
@@ -80,7 +82,7 @@ FROM json_each(?1) AS lane";
 /// ?1 the lanes' types as a JSON array, ?2 the subject.
 pub(super) const PEEK_SUBJECT: &str = "-- outbox: peek at a subject
 SELECT
-    COALESCE(MAX(e.{available_at} <= {now} AND e.{status} = {pending}), 0),
+    COALESCE(MAX(e.{available_at} <= {now} AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}), 0),
     MIN(CASE WHEN e.{available_at} > {now} THEN e.{available_at} END)
 FROM {events} AS e INDEXED BY outbox_event_subject
 WHERE e.{subject} = ?2 AND e.{processed_at} IS NULL AND e.{target} = ''

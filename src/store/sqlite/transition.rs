@@ -35,7 +35,7 @@ SET {status} = {pending},
     {deferred_since} = NULL,
     {processed_at} = NULL,
     {dead_at} = NULL,
-    {requeues} = {requeues} + 1
+    {requeues} = MIN({requeues} + 1, {most_requeues})
 WHERE {id} = ?1 AND {status} = {dead_letter}
 RETURNING {event_columns}, NULL";
 

@@ -97,6 +97,26 @@ engine_test!(a_row_with_absurd_numbers_is_refused_or_does_not_hold_up_the_others
     assert!(receiver.received().len() >= 6);
 });
 
+engine_test!(a_row_whose_counts_are_at_their_limits_does_not_hold_up_the_others, |world| {
+    let receiver = Receiver::start().await;
+    let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
+    let limits = [("claim_no", "1000000000000000"), ("attempts", "1000000"), ("requeues", "1000000000")];
+    for (column, limit) in limits {
+        insert(&world, Uuid::now_v7(), "1", &format!("{{{column}}}"), limit).await;
+    }
+    let expired = format!("1000000, 'processing', {}", world.sql.ago(Duration::from_secs(1)));
+    insert(&world, Uuid::now_v7(), "1", "{attempts}, {status}, {lease_until}", &expired).await;
+    world.enqueue_many("a", 3).await;
+    receiver.set_default(crate::support::receiver::Reply::status(500));
+    receiver.then(crate::support::receiver::Reply::status(200));
+
+    let report = run(&processor).await;
+
+    assert_eq!((report.claimed, report.reaped, report.lease_lost), (5, 1, 0), "{report:?}");
+    assert_eq!((report.completed, report.completed + report.dead_lettered + report.retried), (1, 5), "{report:?}");
+    assert_eq!(world.count("processing").await, 0);
+});
+
 /// Postgres refuses such text by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_is_not_utf8_fails_alone_on_sqlite() {

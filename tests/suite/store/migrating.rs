@@ -88,6 +88,29 @@ async fn a_missing_directory_is_named_as_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_url_that_names_no_file_is_refused() {
+    let urls = [
+        "sqlite:",
+        "sqlite://",
+        "sqlite://?mode=rwc",
+        "sqlite://?mode=memory",
+        "sqlite::memory:",
+        "sqlite://:memory:",
+        "sqlite://:memory:?cache=private",
+        "sqlite://%3Amemory%3A",
+        "sqlite://outbox.db?mode=memory",
+        "sqlite://file:outbox.db%3Fmode=memory",
+        "sqlite://file:",
+    ];
+    for url in urls {
+        let options = outboxd::store::StoreOptions::new(url);
+        let error = outboxd::store::connect(&options).await.map(|_| ()).unwrap_err();
+        assert!(matches!(error, outboxd::store::ConnectError::InvalidUrl { .. }), "{url}: {error:?}");
+        assert!(error.to_string().contains("needs a file"), "{url}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_writer_is_waited_for_and_a_file_that_stays_locked_is_unavailable() {
     let mut sql = TestDb::empty_sqlite().await;
     let store = sql.migrated().await;

@@ -38,10 +38,12 @@ macro_rules! store_test {
 }
 
 mod claiming;
+mod counting;
 mod dropping;
 mod enqueueing;
 mod listing;
 mod migrating;
+mod missing_parts;
 mod model;
 mod reaping;
 mod restarting;

@@ -139,7 +139,13 @@ store_test!(a_lost_lease_in_the_batch_does_not_hide_the_live_one_of_its_event, |
 
 store_test!(a_batch_with_a_refused_settlement_changes_nothing, |store, sql| {
     let (fine, refused) = (claimed(&store, "a").await.lease, claimed(&store, "a").await.lease);
-    sql.sql(&format!("UPDATE {{events}} SET {{attempts}} = 1000000 WHERE {{id}} = '{}'", refused.event_id)).await;
+    // A rule that the application added: here, one against this settlement's error.
+    let rule = if sql.is_sqlite() {
+        "CREATE TRIGGER rule BEFORE UPDATE ON {events} WHEN NEW.{last_error} = 'boom' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    } else {
+        "ALTER TABLE {events} ADD CHECK ({last_error} <> 'boom')"
+    };
+    sql.sql(rule).await;
     let fine_one = Settlement { attempt: None, ..settlement(fine, Change::Complete) };
     let error = store.settle(&[fine_one.clone(), settlement(refused, retry(1))]).await.unwrap_err();
     assert!(matches!(error, StoreError::Data { .. }), "{error:?}");

@@ -4,6 +4,7 @@ WITH picked AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
     WHERE e.{id} = $1 AND e.{processed_at} IS NULL AND e.{available_at} <= now() AND e.{status} = {pending}
+      AND e.{claim_no} < {last_claim_no}
     FOR UPDATE SKIP LOCKED
 )
 UPDATE {events} AS e

@@ -7,7 +7,7 @@ WITH picked AS MATERIALIZED (
     WHERE e.{subject} = $2 AND coalesce(e.{processed_at}, 'infinity') = 'infinity'
       AND e.{event_type} = ANY ($1::text[]) AND e.{target} = ''
       AND e.{available_at} <= now()
-      AND e.{status} = {pending}
+      AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}
     ORDER BY e.{available_at}, e.{id}
     LIMIT $3
     FOR UPDATE SKIP LOCKED

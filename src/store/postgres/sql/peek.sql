@@ -8,7 +8,7 @@ LEFT JOIN LATERAL (
     WHERE e.{processed_at} IS NULL AND e.{event_type} = lane.event_type AND e.{target} = ''
       AND e.{available_at} <= now()
       AND (e.{available_at}, e.{id}) >= (lane.from_at, lane.from_id)
-      AND e.{status} = {pending}
+      AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}
     ORDER BY e.{available_at}, e.{id}
     LIMIT 1) AS due ON true
 LEFT JOIN LATERAL (

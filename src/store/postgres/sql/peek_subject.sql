@@ -6,4 +6,4 @@ SELECT coalesce(bool_or(e.{available_at} <= now()), false) AS claimable,
 FROM {events} AS e
 WHERE e.{subject} = $2 AND coalesce(e.{processed_at}, 'infinity') = 'infinity'
   AND e.{event_type} = ANY ($1::text[]) AND e.{target} = ''
-  AND e.{status} = {pending}
+  AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}

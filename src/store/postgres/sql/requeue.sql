@@ -8,6 +8,6 @@ SET {status} = {pending},
     {deferred_since} = NULL,
     {processed_at} = NULL,
     {dead_at} = NULL,
-    {requeues} = e.{requeues} + 1
+    {requeues} = least(e.{requeues} + 1, {most_requeues})
 WHERE e.{id} = $1 AND e.{status} = {dead_letter}
 RETURNING {event_columns}

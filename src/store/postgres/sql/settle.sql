@@ -18,7 +18,7 @@ settled AS (
     SET ({status}, {attempts}, {available_at}, {locked_at}, {lease_until}, {deferred_since}, {processed_at}, {dead_at},
          {last_error}) = (
         SELECT ($3::text[])[place],
-               e.{attempts} + ($4::integer[])[place],
+               least(e.{attempts} + ($4::integer[])[place], {most_attempts}),
                coalesce(
                    greatest(now() + ($5::bigint[])[place] * interval '1 microsecond',
                             CASE WHEN ($6::boolean[])[place] THEN e.{lease_until} END),

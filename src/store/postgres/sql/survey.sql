@@ -19,7 +19,7 @@ WITH RECURSIVE lane AS (
         LIMIT 1) AS next
 )
 SELECT lane.event_type,
-       front.due AND front.claimed AS claimed_at_front,
+       front.due AND NOT front.claimable AS claimed_at_front,
        claimable.available_at AS claimable_at,
        claimable.id AS claimable_id,
        CASE WHEN front.due THEN later.available_at ELSE front.available_at END AS next_due_at
@@ -28,23 +28,23 @@ CROSS JOIN LATERAL (
     SELECT e.{id} AS id,
            e.{available_at} AS available_at,
            e.{available_at} <= now() AS due,
-           e.{status} = {processing} AS claimed
+           e.{status} = {pending} AND e.{claim_no} < {last_claim_no} AS claimable
     FROM {events} AS e
     WHERE e.{processed_at} IS NULL AND e.{event_type} = lane.event_type AND e.{target} = ''
     ORDER BY e.{available_at}, e.{id}
     LIMIT 1) AS front
 LEFT JOIN LATERAL (
     SELECT front.available_at, front.id
-    WHERE front.due AND NOT front.claimed
+    WHERE front.due AND front.claimable
     UNION ALL
     SELECT pending.available_at, pending.id
     FROM (
         SELECT e.{available_at} AS available_at, e.{id} AS id
         FROM {events} AS e
-        WHERE front.due AND front.claimed
+        WHERE front.due AND NOT front.claimable
           AND e.{processed_at} IS NULL AND e.{event_type} = lane.event_type AND e.{target} = ''
           AND e.{available_at} <= now()
-          AND e.{status} = {pending}
+          AND e.{status} = {pending} AND e.{claim_no} < {last_claim_no}
         ORDER BY e.{available_at}, e.{id}
         LIMIT 1) AS pending) AS claimable ON true
 LEFT JOIN LATERAL (

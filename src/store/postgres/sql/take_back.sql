@@ -1,7 +1,7 @@
 taken AS (
     UPDATE {events} AS e
     SET {status} = CASE WHEN e.{attempts} + 1 >= e.{max_attempts} THEN {dead_letter} ELSE {pending} END,
-        {attempts} = e.{attempts} + 1,
+        {attempts} = least(e.{attempts} + 1, {most_attempts}),
         {available_at} = now(),
         {locked_at} = NULL,
         {lease_until} = NULL,
