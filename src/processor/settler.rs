@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long what its caller could not wait for is tried afterwards: as long as a lease outlasts its handler.
 const LATER_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a settlement is tried once a shutdown waits no longer.
-const LAST_PATIENCE: Duration = Duration::from_millis(500);
+const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Settlements that one statement writes.
 pub(super) const MAX_BATCH: usize = 500;
@@ -139,20 +139,20 @@ fn log_dead_letters(settlements: &[Settlement], applied: &HashSet<Lease>) {
 /// Runs one statement, again and again while it only fails for now. A row that turns out to be locked is given back at
 /// once; with `locked`, what was said of it before, it is waited for.
 async fn persist(shared: &Shared, batch: &[Settlement], until: Instant, locked: Option<StoreError>) -> Written {
-    let (mut until, mut is_cut_off) = (until, false);
     let waits_for_lock = locked.is_some();
     let mut last = locked;
     let mut pause = FIRST_PAUSE;
     loop {
-        let result = timeout_at(until, shared.store.settle(batch)).await;
-        if !is_cut_off && shared.cut_off.is_cancelled() {
-            (until, is_cut_off) = (until.min(Instant::now() + LAST_PATIENCE), true);
-        }
+        let result = tokio::select! {
+            biased;
+            result = timeout_at(until, shared.store.settle(batch)) => result.ok(),
+            () = last_moment(shared) => None,
+        };
         let error = match result {
-            Ok(Ok(leases)) => return Written::Applied(leases),
-            Ok(Err(error)) if !error.is_transient() => return Written::Refused(error),
-            Ok(Err(error)) => error,
-            Err(_) => return Written::Unknown(last.unwrap_or_else(late)),
+            Some(Ok(leases)) => return Written::Applied(leases),
+            Some(Err(error)) if !error.is_transient() => return Written::Refused(error),
+            Some(Err(error)) => error,
+            None => return Written::Unknown(last.unwrap_or_else(late)),
         };
         let is_locked = matches!(error, StoreError::Locked { .. });
         if (is_locked && !waits_for_lock) || Instant::now() + pause >= until {
@@ -163,6 +163,12 @@ async fn persist(shared: &Shared, batch: &[Settlement], until: Instant, locked: 
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// A while after a shutdown has stopped waiting for handlers; never, while there is none.
+async fn last_moment(shared: &Shared) {
+    shared.cut_off.cancelled().await;
+    tokio::time::sleep(LAST_PATIENCE).await;
 }
 
 fn late() -> StoreError {
