@@ -55,10 +55,12 @@ async fn run(arguments: &Arguments) {
     for scenario in scenarios::ALL.iter().filter(|scenario| chosen(scenario.name)) {
         eprintln!("{}: {}", scenario.name, scenario.about);
         bench.report.begin(scenario.name, scenario.about);
+        let since = Instant::now();
         (scenario.run)(&mut bench).await;
+        eprintln!("  {} took {:.1} s", scenario.name, since.elapsed().as_secs_f64());
     }
     let machine = bench.machine().await;
-    table::print(&bench.report);
+    table::print(&bench.report, bench.smoke);
     println!("\n  {machine}\n  {} s altogether", began.elapsed().as_secs());
     if let Some(path) = &arguments.json {
         std::fs::write(path, bench.report.json(&machine)).expect("the JSON file is written");

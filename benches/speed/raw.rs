@@ -70,16 +70,17 @@ impl Session {
         query.fetch_all(&mut self.connection).await.expect("a settlement").len() as u64
     }
 
-    /// Claims and completes until nothing is left.
-    pub async fn drain(&mut self, batch: i32) -> u64 {
+    /// Claims and completes until so many are done or nothing is left.
+    async fn drain(&mut self, batch: i32, most: u64) -> u64 {
         let mut done = 0;
-        loop {
+        while done < most {
             let leases = self.claim(batch).await;
             if leases.is_empty() {
-                return done;
+                break;
             }
             done += self.complete(leases).await;
         }
+        done
     }
 }
 
@@ -90,6 +91,19 @@ pub async fn drain(url: &str, batch: i32, events: u64) -> Duration {
 
 /// The same, with or without scan positions.
 pub async fn drain_with(url: &str, batch: i32, events: u64, keeps_position: bool) -> Duration {
+    let (done, took) = drain_side_by_side(url, batch, u64::MAX, keeps_position).await;
+    assert_eq!(done, events, "the raw loop drains everything");
+    took
+}
+
+/// Two sessions drain the first so many events of a longer backlog; `events` must be so many times twice the batch.
+pub async fn drain_some(url: &str, batch: i32, events: u64) -> Duration {
+    let (done, took) = drain_side_by_side(url, batch, events / LOOPS as u64, true).await;
+    assert_eq!(done, events, "the raw loop drains as much as it was told");
+    took
+}
+
+async fn drain_side_by_side(url: &str, batch: i32, most_each: u64, keeps_position: bool) -> (u64, Duration) {
     let mut sessions = Vec::new();
     for _ in 0..LOOPS {
         let mut session = Session::open(url).await;
@@ -97,13 +111,13 @@ pub async fn drain_with(url: &str, batch: i32, events: u64, keeps_position: bool
         sessions.push(session);
     }
     let began = Instant::now();
-    let loops: Vec<_> =
-        sessions.into_iter().map(|mut session| tokio::spawn(async move { session.drain(batch).await })).collect();
+    let loops: Vec<_> = sessions
+        .into_iter()
+        .map(|mut session| tokio::spawn(async move { session.drain(batch, most_each).await }))
+        .collect();
     let mut done = 0;
     for task in loops {
         done += task.await.expect("a loop ends");
     }
-    let took = began.elapsed();
-    assert_eq!(done, events, "the raw loop drains everything");
-    took
+    (done, began.elapsed())
 }

@@ -118,9 +118,9 @@ impl Report {
         medians.max_by(|one, other| one.0.total_cmp(&other.0)).expect("at least one name").1
     }
 
-    /// The values of a figure of this chapter, one a round.
-    pub fn rounds(&mut self, name: &str) -> Vec<f64> {
-        self.chapter().named(name).rounds.clone()
+    /// The median of a figure of this chapter.
+    pub fn median(&mut self, name: &str) -> f64 {
+        self.chapter().named(name).median()
     }
 
     /// Says under the chapter's table what its figures do not.

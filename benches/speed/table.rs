@@ -2,12 +2,16 @@
 
 use crate::report::{Chapter, Figure, Goal, Report};
 
-/// Prints everything.
-pub fn print(report: &Report) {
+/// Prints everything. What is too small to be measured is not judged.
+pub fn print(report: &Report, is_smoke: bool) {
     for chapter in &report.chapters {
         print_chapter(chapter);
     }
-    print_goals(report);
+    if is_smoke {
+        println!("\nA smoke run shows that everything runs. Its figures mean nothing, and no goal is judged by them.");
+    } else {
+        print_goals(report);
+    }
 }
 
 fn print_chapter(chapter: &Chapter) {
@@ -68,7 +72,7 @@ fn print_goal(chapter: &Chapter, figure: &Figure, goal: Goal, met: bool) {
 pub fn number(value: f64) -> String {
     if value.abs() < 1_000.0 {
         let places = match value.abs() {
-            whole if whole.fract() == 0.0 && whole >= 1.0 => 0,
+            whole if whole.fract() == 0.0 && (whole >= 10.0 || whole == 0.0) => 0,
             large if large >= 100.0 => 1,
             _ => 2,
         };

@@ -1,6 +1,13 @@
 //! What is measured, in the order in which it is done.
 
 mod drain;
+mod flat;
+mod flat_claim;
+mod http;
+mod pinned;
+mod scale;
+mod sqlite;
+mod stale;
 
 use futures_util::future::BoxFuture;
 
@@ -26,4 +33,4 @@ macro_rules! list {
 }
 
 /// All of them. A new one is one more `mod` above and one more name here.
-pub const ALL: &[Scenario] = list![drain];
+pub const ALL: &[Scenario] = list![drain, http, flat, pinned, stale, scale, sqlite];
