@@ -54,6 +54,16 @@ pub struct SqliteStore {
     max_payload_bytes: i64,
 }
 
+impl SqliteStore {
+    /// The names and texts of the statements as they are run. No part of the interface: the benchmark holds the engine
+    /// against a bare loop of exactly these.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, String)> {
+        self.statements.all().into_iter().map(|(name, text)| (name, text.as_str().to_owned())).collect()
+    }
+}
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn migrate(&self) -> Result<(), StoreError> {

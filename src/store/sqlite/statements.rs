@@ -33,8 +33,7 @@ macro_rules! statements {
                 Self { $($name: AssertSqlSafe(table.render($template)).into_sql_str(),)* }
             }
 
-            /// Names and texts, for tests of their plans.
-            #[cfg(test)]
+            /// Names and texts, for tests of their plans and for benchmarks.
             pub(super) fn all(&self) -> Vec<(&'static str, &SqlStr)> {
                 vec![$((stringify!($name), &self.$name),)*]
             }
