@@ -8,7 +8,7 @@
 
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 
-const TEXT = "x".repeat(270);
+const TEXT = "x".repeat(274);
 const JOBS_A_CALL = 10_000;
 
 const silent = new Logger(() => () => {});
@@ -21,7 +21,7 @@ async function fill() {
   for (let added = 0; added < jobs; added += JOBS_A_CALL) {
     const specs = Array.from({ length: Math.min(JOBS_A_CALL, jobs - added) }, (_, index) => ({
       identifier: "noop",
-      payload: { n: added + index + 1, text: TEXT },
+      payload: { n: String(added + index + 1).padStart(8, "0"), text: TEXT },
     }));
     await utils.addJobs(specs);
   }

@@ -21,7 +21,7 @@ static DONE: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Serialize, Deserialize)]
 struct Noop {
-    n: u64,
+    n: String,
     text: String,
 }
 
@@ -52,14 +52,14 @@ async fn main() {
 async fn fill(pool: PgPool, jobs: u64) -> Value {
     let utils = WorkerUtils::new(Database::from(pool), SCHEMA);
     utils.migrate().await.expect("the peer's schema is made");
-    let text = "x".repeat(270);
+    let text = "x".repeat(274);
     let mut added = 0;
     while added < jobs {
         let until = jobs.min(added + JOBS_A_CALL);
         let specs: Vec<RawJobSpec> = (added..until)
             .map(|n| RawJobSpec {
                 identifier: Noop::IDENTIFIER.to_owned(),
-                payload: json!({ "n": n + 1, "text": text }),
+                payload: json!({ "n": format!("{:08}", n + 1), "text": text }),
                 spec: JobSpec::default(),
             })
             .collect();
