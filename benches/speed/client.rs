@@ -60,13 +60,6 @@ impl Client {
         self.send(&request).await
     }
 
-    /// Asks and waits for the answer.
-    pub async fn get(&mut self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.head);
-        self.stream.write_all(request.as_bytes()).await.expect("the server reads");
-        self.answer().await
-    }
-
     async fn answer(&mut self) -> Answer {
         let head_end = loop {
             if let Some(at) = end_of_head(&self.buffer) {
