@@ -113,12 +113,15 @@ impl Run {
         }));
     }
 
-    /// Settles everything that has ended while the last settlement was under way.
+    /// Settles everything that has ended while the last settlement was under way, or beside it, when that is much.
     pub(super) fn begin_settle(&mut self) {
-        if self.settling.is_some() || self.finished.is_empty() {
-            return;
-        }
-        if self.shall_linger(self.settle_from, self.finished.len()) {
+        let much = self.shared.settings.concurrency.min(MAX_BATCH) / 2;
+        let may_begin = match self.settling.len() {
+            0 => !self.finished.is_empty() && !self.shall_linger(self.settle_from, self.finished.len()),
+            1 => self.finished.len() >= much.max(1),
+            _ => false,
+        };
+        if !may_begin {
             return;
         }
         let count = self.finished.len().min(MAX_BATCH);
@@ -127,7 +130,7 @@ impl Run {
         let least = if self.failure.is_some() { Duration::ZERO } else { LEAST_PATIENCE };
         let patience = self.countdown.remaining().clamp(least, LONGEST_PATIENCE);
         let shared = Arc::clone(&self.shared);
-        self.settling = Some(Box::pin(async move { settle(&shared, batch, patience).await }));
+        self.settling.push(Box::pin(async move { settle(&shared, batch, patience).await }));
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.
