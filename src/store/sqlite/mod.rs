@@ -20,6 +20,8 @@ mod reap;
 mod row;
 mod runs;
 mod settle;
+#[cfg(test)]
+mod sharing;
 mod statements;
 mod step;
 mod survey;

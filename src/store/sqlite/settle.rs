@@ -45,7 +45,8 @@ WHERE NOT EXISTS (
     WHERE e.{id} = lease.value ->> 0 AND e.{status} = {processing} AND e.{claim_no} = lease.value ->> 1
 )";
 
-/// ?1 JSON array of [id, `claim_no`]. What [`SETTLE`] does for a completion, without asking what else it could be.
+/// ?1 JSON array of ids, whose leases were found live in this transaction. What [`SETTLE`] does for a completion, without
+/// asking of each event what else it could be.
 pub(super) const COMPLETE: &str = "-- outbox: complete
 UPDATE {events} INDEXED BY {by_id}
 SET {status} = {completed},
@@ -53,11 +54,7 @@ SET {status} = {completed},
     {deferred_since} = NULL,
     {locked_at} = NULL,
     {lease_until} = NULL
-FROM json_each(?1) AS lease
-WHERE {events}.{id} IN (SELECT other.value ->> 0 FROM json_each(?1) AS other)
-    AND {events}.{id} = lease.value ->> 0
-    AND {events}.{status} = {processing}
-    AND {events}.{claim_no} = lease.value ->> 1";
+WHERE {id} IN (SELECT value FROM json_each(?1)) AND {status} = {processing}";
 
 /// ?1 JSON array of [id, `claim_no`, change, delay, after the lease?, attempts spent, text]. The ids are named twice so
 /// that the table is always searched by id, even when statistics call it empty.
@@ -114,7 +111,7 @@ impl SqliteStore {
         }
         let is_complete = |settlement: &&Settlement| settlement.change == Change::Complete;
         let (completed, changed): (Vec<&Settlement>, Vec<&Settlement>) = settlements.iter().partition(is_complete);
-        let completed = json_array(completed.into_iter().map(|settlement| lease_row(settlement.lease)));
+        let completed: Vec<Lease> = completed.into_iter().map(|settlement| settlement.lease).collect();
         let changed = json_array(changed.into_iter().map(change_row));
         let lines = json_array(settlements.iter().filter_map(attempt_row));
         let mut leases: Vec<Lease> = settlements.iter().map(|settlement| settlement.lease).collect();
@@ -127,6 +124,8 @@ impl SqliteStore {
                 let lost = sqlx::query(statements.lost.clone()).bind(asked);
                 let lost = lost.fetch_all(&mut *connection).await.map_err(from_sqlx)?;
                 let lost: HashSet<Lease> = lost.iter().map(lease).collect::<Result<_, _>>()?;
+                let completed = completed.iter().filter(|lease| !lost.contains(lease));
+                let completed = json_array(completed.map(|lease| json!(lease.event_id)));
                 let steps = [
                     // First, for the settlement clears `locked_at`.
                     (&statements.settle_attempts, lines),

@@ -23,6 +23,8 @@ pub(super) enum Failure {
     TooSlow,
     /// The database could not begin or commit it.
     Driver(Arc<sqlx::Error>),
+    /// Another call that shared it met an error that ended it as a whole.
+    BrokenOff(Arc<sqlx::Error>),
 }
 
 impl From<sqlx::Error> for Failure {
@@ -32,11 +34,20 @@ impl From<sqlx::Error> for Failure {
 }
 
 impl Failure {
+    /// A savepoint that could not be made or ended.
+    pub(super) fn broken_off(error: sqlx::Error) -> Self {
+        Self::BrokenOff(Arc::new(error))
+    }
+
     fn told(&self) -> StoreError {
         match self {
             Self::Closed => unavailable("the store is closed"),
             Self::TooSlow => too_slow(),
             Self::Driver(error) => from_shared(error),
+            Self::BrokenOff(error) => StoreError::Unavailable {
+                reason: "another call broke off the transaction that this one shared".to_owned(),
+                source: Some(Box::new(Arc::clone(error))),
+            },
         }
     }
 }
