@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use outboxd::store::sqlite::SqliteStore;
 use outboxd::store::{Store, StoreOptions};
 use serde_json::json;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqlStr, SqliteConnection};
 
 use crate::bench::{Bench, rate};
@@ -67,15 +67,12 @@ async fn raw_drain(url: &str, batch: u32, events: u64) -> Duration {
         let found = statements.iter().find(|(known, _)| *known == name);
         AssertSqlSafe(found.expect("the store has this statement").1.clone()).into_sql_str()
     };
-    let (claim, settle) = (named("claim_lane"), named("settle"));
+    let (claim, lost, complete) = (named("claim_lane"), named("lost"), named("complete"));
     store.close().await;
-    let options = SqliteConnectOptions::from_str(url).expect("a URL").journal_mode(SqliteJournalMode::Wal);
-    let mut connection = options
-        .synchronous(SqliteSynchronous::Full)
-        .disable_statement_logging()
-        .connect()
-        .await
-        .expect("the file opens");
+    let options = SqliteConnectOptions::from_str(url).expect("a URL").disable_statement_logging();
+    let settings = SqliteStore::session_settings().into_iter();
+    let options = settings.fold(options, |options, (name, value)| options.pragma(name, value));
+    let mut connection = options.connect().await.expect("the file opens");
     let mut position = (i64::MIN, String::new());
     let mut done = 0;
     let began = Instant::now();
@@ -84,11 +81,12 @@ async fn raw_drain(url: &str, batch: u32, events: u64) -> Duration {
         if leases.is_empty() {
             break;
         }
-        let changes: Vec<_> =
-            leases.iter().map(|(id, claim_no)| json!([id, claim_no, "complete", 0, false, 0, null])).collect();
+        let ids: Vec<&String> = leases.iter().map(|(id, _)| id).collect();
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.expect("a transaction");
-        let query = sqlx::query(settle.clone()).bind(json!(changes).to_string());
-        done += query.fetch_all(&mut *transaction).await.expect("a settlement").len() as u64;
+        let query = sqlx::query(lost.clone()).bind(json!(leases).to_string());
+        assert!(query.fetch_all(&mut *transaction).await.expect("an answer").is_empty(), "nobody else is here");
+        let query = sqlx::query(complete.clone()).bind(json!(ids).to_string());
+        done += query.execute(&mut *transaction).await.expect("a settlement").rows_affected();
         transaction.commit().await.expect("a commit");
     }
     let took = began.elapsed();
