@@ -12,7 +12,6 @@ pub struct Client {
     /// Request lines end with this: host, token.
     head: String,
     buffer: Vec<u8>,
-    out: Vec<u8>,
 }
 
 /// What a server said.
@@ -36,28 +35,29 @@ impl Client {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
         stream.set_nodelay(true).expect("a socket option");
         let head = format!("host: {address}\r\nauthorization: Bearer {token}\r\n");
-        Self { stream, head, buffer: Vec::with_capacity(4_096), out: Vec::with_capacity(4_096) }
+        Self { stream, head, buffer: Vec::with_capacity(4_096) }
     }
 
-    /// Posts JSON and waits for the answer.
-    pub async fn post(&mut self, path: &str, body: &[u8]) -> Answer {
+    /// A whole request that posts JSON, to be sent as often as one likes.
+    pub fn prepared(&self, path: &str, body: &[u8]) -> Vec<u8> {
         let head = format!(
             "POST {path} HTTP/1.1\r\n{}content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             self.head,
             body.len()
         );
-        self.out.clear();
-        self.out.extend_from_slice(head.as_bytes());
-        self.out.extend_from_slice(body);
-        self.stream.write_all(&self.out).await.expect("the server reads");
+        [head.as_bytes(), body].concat()
+    }
+
+    /// Sends a prepared request and waits for the answer.
+    pub async fn send(&mut self, request: &[u8]) -> Answer {
+        self.stream.write_all(request).await.expect("the server reads");
         self.answer().await
     }
 
-    /// Asks and waits for the answer.
-    pub async fn get(&mut self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.head);
-        self.stream.write_all(request.as_bytes()).await.expect("the server reads");
-        self.answer().await
+    /// Posts JSON and waits for the answer.
+    pub async fn post(&mut self, path: &str, body: &[u8]) -> Answer {
+        let request = self.prepared(path, body);
+        self.send(&request).await
     }
 
     async fn answer(&mut self) -> Answer {

@@ -17,8 +17,10 @@
 mod arguments;
 mod bench;
 mod client;
+mod cost;
 mod database;
 mod engine;
+mod peer;
 mod plot;
 #[path = "../../tests/suite/support/postgres.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use more of it")]

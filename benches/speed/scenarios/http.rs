@@ -82,14 +82,14 @@ async fn drain(url: &str, receiver: &str, events: u64) -> Duration {
 
 /// Sends what the engine sends, by the same client.
 #[derive(Clone)]
-struct Poster {
+pub(super) struct Poster {
     client: Client,
     url: String,
     secret: SigningSecret,
 }
 
 impl Poster {
-    fn new(url: &str) -> Self {
+    pub(super) fn new(url: &str) -> Self {
         // An error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().redirect(Policy::none()).no_proxy().referer(false).tcp_nodelay(true);
@@ -97,7 +97,7 @@ impl Poster {
         Self { client, url: url.to_owned(), secret: SECRET.parse().expect("a secret") }
     }
 
-    async fn post(&self, row: PgRow) -> (Uuid, i64) {
+    pub(super) async fn post(&self, row: PgRow) -> (Uuid, i64) {
         let (event_id, claim_no): (Uuid, i64) = (row.get("id"), row.get("claim_no"));
         let payload: String = row.get("payload");
         let id = event_id.to_string();

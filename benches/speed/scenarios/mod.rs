@@ -1,9 +1,15 @@
 //! What is measured, in the order in which it is done.
 
+mod cost;
 mod drain;
+mod enqueue;
 mod flat;
 mod flat_claim;
 mod http;
+mod idle;
+mod latency;
+mod memory;
+mod peers;
 mod pinned;
 mod scale;
 mod sqlite;
@@ -33,4 +39,5 @@ macro_rules! list {
 }
 
 /// All of them. A new one is one more `mod` above and one more name here.
-pub const ALL: &[Scenario] = list![drain, http, flat, pinned, stale, scale, sqlite];
+pub const ALL: &[Scenario] =
+    list![drain, peers, http, enqueue, latency, cost, idle, memory, flat, pinned, stale, scale, sqlite];

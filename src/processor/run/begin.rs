@@ -20,13 +20,16 @@ impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
         self.wants_room = false;
-        let eligible =
-            if self.claiming.is_some() || !self.may_claim() { Vec::new() } else { self.eligibility().eligible };
-        if eligible.is_empty() {
+        if self.claiming.is_some() || !self.may_claim() {
             (self.slot, self.queuing) = (None, None);
             return;
         }
         if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
+            return;
+        }
+        let eligible = self.eligibility().eligible;
+        if eligible.is_empty() {
+            (self.slot, self.queuing) = (None, None);
             return;
         }
         let Some(slots) = self.free_slots() else {
@@ -37,7 +40,8 @@ impl Run {
         let others = self.shared.slots.available_permits();
         let room = Room::new(slots.num_permits(), others, self.shared.settings.concurrency);
         let turn = self.turn;
-        let (lanes, holds) = self.shared.in_flight.plan(|counts| share(eligible, room, turn, counts));
+        let (lanes, holds) =
+            self.shared.in_flight.plan(|counts| share(eligible, room, turn, |event_type| counts.of(event_type)));
         self.turn = self.turn.wrapping_add(1);
         if lanes.is_empty() {
             self.wants_room = true;
@@ -74,7 +78,7 @@ impl Run {
     /// How the lanes stand to this run now.
     pub(super) fn eligibility(&self) -> Eligibility {
         let shared = &self.shared;
-        eligibility(&shared.lanes(), &shared.registry, &self.request, &self.countdown, &shared.settings)
+        eligibility(&shared.lanes(), &self.request, &self.countdown, &shared.settings)
     }
 
     /// As many free slots as the batch still allows; `None` when there is none.
