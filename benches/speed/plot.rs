@@ -115,7 +115,7 @@ impl Scales {
                 number(value)
             );
         }
-        for value in self.marks_across() {
+        for value in self.marks_across(plot) {
             let x = self.x(value);
             line(svg, (x, low), (x, high), &format!("stroke=\"{FAINT}\""));
             let _ = writeln!(
@@ -141,17 +141,13 @@ impl Scales {
         );
     }
 
-    fn marks_across(&self) -> Vec<f64> {
-        if !self.logarithmic {
-            return steps(self.from, self.to);
+    /// Round numbers; on a scale of powers of ten the values themselves, of which there are few.
+    fn marks_across(&self, plot: &Plot) -> Vec<f64> {
+        if self.logarithmic {
+            plot.series.first().map(|series| series.points.iter().map(|point| point.0).collect()).unwrap_or_default()
+        } else {
+            steps(self.from, self.to)
         }
-        let mut mark = 10f64.powf(self.from.ceil());
-        let mut marks = Vec::new();
-        while mark.log10() <= self.to {
-            marks.push(mark);
-            mark *= 10.0;
-        }
-        marks
     }
 }
 
