@@ -37,7 +37,9 @@ pub async fn run(bench: &mut Bench) {
         let cost = before.cost_since(bench.admin(), posted).await;
         cost.add_to(&mut bench.report, &format!("enqueue, one a request, {CONNECTIONS} connections"), None);
     }
-    bench.report.note("Counted on the whole server from a checkpoint on: what vacuum did meanwhile is in it.");
+    bench
+        .report
+        .note("For each event, but for commits. Counted on the whole server from a checkpoint on, vacuum included.");
     drop(engines);
     outbox.discard().await;
 }
