@@ -35,7 +35,7 @@ pub async fn run(bench: &mut Bench) {
         let before = Reading::take(bench.admin()).await;
         enqueue::post(&engines[0].1, CONNECTIONS, posted).await;
         let cost = before.cost_since(bench.admin(), posted).await;
-        cost.add_to(&mut bench.report, &format!("enqueue, one a request, {CONNECTIONS} connections"), None);
+        cost.add_to(&mut bench.report, &format!("enqueue, {CONNECTIONS} connections"), None);
     }
     bench
         .report
