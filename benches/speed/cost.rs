@@ -20,8 +20,8 @@ pub struct Reading {
 
 /// What happened on the whole server between two readings, for each event.
 pub struct Cost {
-    /// Bytes of log but for images of whole pages, which depend on when the last checkpoint was.
     wal_bytes: f64,
+    /// The part of it that is images of whole pages: one of each page after a checkpoint, later ones cost none.
     page_image_bytes: f64,
     commits: f64,
     dead_versions: f64,
@@ -60,10 +60,9 @@ impl Reading {
         let query = query.bind(&self.position).bind(&now.position);
         let row = query.fetch_one(&mut connection).await.expect("the server's log can be read");
         let each = |total: f64| total / count(events);
-        let (bytes, page_images): (f64, f64) = (row.get("bytes"), row.get("page_images"));
         Cost {
-            wal_bytes: each(bytes - page_images),
-            page_image_bytes: each(page_images),
+            wal_bytes: each(row.get("bytes")),
+            page_image_bytes: each(row.get("page_images")),
             commits: each(row.get("commits")),
             dead_versions: each(row.get("dead_versions")),
             index_entries: each(row.get("index_entries")),
@@ -75,16 +74,16 @@ impl Reading {
 impl Cost {
     /// One figure for each part; the bytes of log may be held to a goal.
     pub fn add_to(&self, report: &mut Report, what: &str, wal_goal: Option<Goal>) {
-        let wal = format!("{what}: WAL without page images, each event");
+        let wal = format!("{what}: WAL, each event");
         match wal_goal {
             Some(goal) => report.judge(&wal, "bytes", self.wal_bytes, goal),
             None => report.add(&wal, "bytes", self.wal_bytes),
         }
-        report.add(&format!("{what}: page images after a checkpoint, each event"), "bytes", self.page_image_bytes);
-        report.add(&format!("{what}: commits, each 1,000 events"), "commits", self.commits * 1e3);
-        report.add(&format!("{what}: dead row versions, each event"), "versions", self.dead_versions);
-        report.add(&format!("{what}: index entries written, each event"), "entries", self.index_entries);
-        report.add(&format!("{what}: processor time of the server, each event"), "µs", self.processor_microseconds);
+        report.add(&format!("{what}: page images in it"), "bytes", self.page_image_bytes);
+        report.add(&format!("{what}: commits, 1,000 events"), "commits", self.commits * 1e3);
+        report.add(&format!("{what}: dead row versions"), "versions", self.dead_versions);
+        report.add(&format!("{what}: index entries written"), "entries", self.index_entries);
+        report.add(&format!("{what}: processor time of the server"), "µs", self.processor_microseconds);
     }
 }
 

@@ -35,9 +35,11 @@ pub async fn run(bench: &mut Bench) {
         let before = Reading::take(bench.admin()).await;
         enqueue::post(&engines[0].1, CONNECTIONS, posted).await;
         let cost = before.cost_since(bench.admin(), posted).await;
-        cost.add_to(&mut bench.report, &format!("enqueue, one a request, {CONNECTIONS} connections"), None);
+        cost.add_to(&mut bench.report, &format!("enqueue, {CONNECTIONS} connections"), None);
     }
-    bench.report.note("Counted on the whole server from a checkpoint on: what vacuum did meanwhile is in it.");
+    bench
+        .report
+        .note("For each event, but for commits. Counted on the whole server from a checkpoint on, vacuum included.");
     drop(engines);
     outbox.discard().await;
 }
