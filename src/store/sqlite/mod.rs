@@ -33,6 +33,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use self::statements::Statements;
+use super::group::Groups;
 use super::{
     Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
     ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
@@ -43,13 +44,15 @@ use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
 /// An outbox in a `SQLite` file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SqliteStore {
     writer: SqlitePool,
     reader: SqlitePool,
     statements: Arc<Statements>,
     /// Calls under way, also those that nobody waits for any more.
     tasks: TaskTracker,
+    /// Single events that wait to be written together.
+    groups: Groups,
     call_deadline: Duration,
     max_payload_bytes: i64,
 }
@@ -65,7 +68,10 @@ impl Store for SqliteStore {
     }
 
     async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
-        self.enqueue_all(events).await
+        match events {
+            [event] => self.groups.enqueue(self, event.clone()).await.map(|enqueued| vec![enqueued]),
+            events => self.enqueue_all(events).await,
+        }
     }
 
     async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {

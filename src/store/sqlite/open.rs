@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::statements::Statements;
+use crate::store::group::Groups;
 use crate::store::{ConnectError, StoreError, StoreOptions};
 
 /// How long a transaction waits for another process that is writing to the file.
@@ -35,11 +36,14 @@ impl SqliteStore {
         open_first(&writer).await?;
         check_is_file(&writer).await?;
         let reader = pool(options, options.max_connections.max(1)).connect_lazy_with(connect);
+        let tasks = TaskTracker::new();
         Ok(Self {
             writer,
             reader,
             statements: Arc::new(Statements::new()),
-            tasks: TaskTracker::new(),
+            // There is one writer, and it is waited for as long as a call may take.
+            groups: Groups::new(tasks.clone(), 1, options.call_deadline),
+            tasks,
             call_deadline: options.call_deadline,
             max_payload_bytes: i64::try_from(options.max_payload_bytes).unwrap_or(i64::MAX),
         })
