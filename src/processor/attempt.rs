@@ -4,8 +4,11 @@
 //! nothing else notices.
 
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -47,7 +50,11 @@ pub(super) async fn attempt(
 }
 
 async fn handle(delivery: &Delivery, route: &Route, cut_off: &CancellationToken) -> Outcome {
-    let handled = AssertUnwindSafe(route.handler.handle(delivery)).catch_unwind();
+    let mut handled = pin!(AssertUnwindSafe(route.handler.handle(delivery)).catch_unwind());
+    // What ends at once needs no timer.
+    if let Poll::Ready(outcome) = poll_fn(|context| Poll::Ready(handled.as_mut().poll(context))).await {
+        return outcome.unwrap_or_else(|panic| Outcome::retry(panic_text(panic.as_ref())));
+    }
     tokio::select! {
         biased;
         outcome = handled => outcome.unwrap_or_else(|panic| Outcome::retry(panic_text(panic.as_ref()))),

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::attempt::attempt;
-use super::settler::settle;
+use super::settler::{Fate, settle};
 use super::{ProcessEventError, Processed, ProcessedOutcome, Shared};
 use crate::event::{Event, Status};
 use crate::handler::{Delivery, Route};
@@ -99,12 +99,12 @@ async fn claim_and_deliver(
     let settled = settle(&shared, vec![settlement], PATIENCE).await;
     match settled.failure {
         Some(error) => Err(error),
-        None if !settled.later.is_empty() => {
+        None if settled.count(Fate::Later) > 0 => {
             let reason =
                 Some("its row is locked by somebody else; the outcome is written as soon as it can be".to_owned());
             Ok(Processed { outcome: ProcessedOutcome::Processing, reason, still_running: false })
         }
-        None if settled.applied.is_empty() => Ok(as_it_is(ProcessedOutcome::LeaseLost)),
+        None if settled.count(Fate::Applied) == 0 => Ok(as_it_is(ProcessedOutcome::LeaseLost)),
         None => Ok(as_it_is(outcome)),
     }
 }

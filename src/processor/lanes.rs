@@ -5,8 +5,10 @@
 //! dead entries of what was delivered before, not in front of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::handler::{Registry, Route};
 use crate::store::{LaneFront, Position};
 use crate::timestamp::Timestamp;
 
@@ -20,6 +22,8 @@ const SWEEP_SHARE: u32 = 20;
 /// One lane as it was last seen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lane {
+    /// Who takes its events, if anybody does. Routes do not change while an instance lives.
+    pub(super) route: Option<Arc<Route>>,
     /// Where the next claim begins.
     pub(super) position: Option<Position>,
     /// Whether it held something to claim when it was last looked at.
@@ -31,8 +35,9 @@ pub(super) struct Lane {
 }
 
 /// All lanes with live events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lanes {
+    registry: Arc<Registry>,
     by_type: BTreeMap<String, Lane>,
     swept: Option<Swept>,
     /// Where the next survey goes on; `None` begins at the front.
@@ -46,6 +51,11 @@ struct Swept {
 }
 
 impl Lanes {
+    /// Knows nothing yet.
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, by_type: BTreeMap::new(), swept: None, survey_after: None }
+    }
+
     /// Whether a sweep may run again, so that all of them together take at most a twentieth of the time.
     pub(super) fn may_sweep(&self) -> bool {
         self.swept.is_none_or(|swept| {
@@ -73,7 +83,11 @@ impl Lanes {
             before || beyond || fronts.binary_search_by(|front| front.event_type.as_str().cmp(event_type)).is_ok()
         });
         for front in fronts {
-            let lane = self.by_type.entry(front.event_type.clone()).or_default();
+            if !self.by_type.contains_key(&front.event_type) {
+                let route = self.registry.route_for(&front.event_type).cloned();
+                self.by_type.insert(front.event_type.clone(), Lane { route, ..Lane::default() });
+            }
+            let Some(lane) = self.by_type.get_mut(&front.event_type) else { continue };
             lane.claimable = front.claimable.is_some();
             lane.position = front.claimable.or(lane.position);
             lane.next_due_at = front.next_due_at;
@@ -82,7 +96,8 @@ impl Lanes {
 
     /// Whether it is time to look for expired leases in this lane again; if so, notes that it is done now.
     pub(super) fn begin_reap(&mut self, event_type: &str, every: Duration) -> bool {
-        let lane = self.by_type.entry(event_type.to_owned()).or_default();
+        // Another run may have seen the lane end meanwhile.
+        let Some(lane) = self.by_type.get_mut(event_type) else { return true };
         let due = lane.reaped_at.is_none_or(|at| at.elapsed() >= every);
         if due {
             lane.reaped_at = Some(Instant::now());
@@ -92,7 +107,9 @@ impl Lanes {
 
     /// Notes that a reap gave events back to this lane.
     pub(super) fn note_given_back(&mut self, event_type: &str) {
-        self.by_type.entry(event_type.to_owned()).or_default().claimable = true;
+        if let Some(lane) = self.by_type.get_mut(event_type) {
+            lane.claimable = true;
+        }
     }
 
     /// Notes how far a claim has come; one that brought less than it could take has found the lane's end.
@@ -106,6 +123,14 @@ impl Lanes {
     /// Forgets that lanes were found empty, for a run that may not sweep: what came since lies behind the positions.
     pub(super) fn assume_claimable(&mut self) {
         self.by_type.values_mut().for_each(|lane| lane.claimable = true);
+    }
+
+    /// Who takes events of this type, if anybody does.
+    pub(super) fn route_for(&self, event_type: &str) -> Option<Arc<Route>> {
+        match self.by_type.get(event_type) {
+            Some(lane) => lane.route.clone(),
+            None => self.registry.route_for(event_type).cloned(),
+        }
     }
 
     /// The lanes in the order of their types.
@@ -128,13 +153,17 @@ mod tests {
         LaneFront { event_type: event_type.to_owned(), claimed_at_front: false, claimable, next_due_at: None }
     }
 
+    fn nothing_known() -> Lanes {
+        Lanes::new(Arc::new(Registry::new(Vec::new()).unwrap()))
+    }
+
     fn types(lanes: &Lanes) -> Vec<&str> {
         lanes.iter().map(|(event_type, _)| event_type).collect()
     }
 
     #[test]
     fn a_claim_moves_the_position_on_and_a_survey_puts_it_back() {
-        let mut lanes = Lanes::default();
+        let mut lanes = nothing_known();
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
         lanes.note_claim("a", Some(at(9)), false);
         lanes.note_claim("a", Some(at(7)), false);
@@ -145,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_lane_that_came_back_short_is_drained_until_the_next_survey() {
-        let mut lanes = Lanes::default();
+        let mut lanes = nothing_known();
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
         lanes.note_claim("a", None, true);
         assert!(lanes.iter().all(|(_, lane)| !lane.claimable));
@@ -155,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_survey_forgets_only_lanes_in_the_range_it_looked_at() {
-        let mut lanes = Lanes::default();
+        let mut lanes = nothing_known();
         lanes.note_survey(None, &[front("a", None), front("b", None), front("c", None), front("d", None)], true);
         lanes.note_survey(Some("a"), &[front("c", None)], false);
         assert_eq!(types(&lanes), ["a", "c", "d"]);
@@ -165,7 +194,7 @@ mod tests {
 
     #[test]
     fn slow_sweeps_are_spaced_and_cheap_ones_are_not() {
-        let mut lanes = Lanes::default();
+        let mut lanes = nothing_known();
         assert!(lanes.may_sweep());
         lanes.note_sweep(Duration::from_secs(10));
         assert!(!lanes.may_sweep());

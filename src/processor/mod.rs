@@ -49,7 +49,7 @@ pub struct Processor {
 /// What all runs of an instance have in common.
 struct Shared {
     store: Arc<dyn Store>,
-    registry: Registry,
+    registry: Arc<Registry>,
     settings: ProcessorSettings,
     /// One permit per handler that may run.
     slots: Arc<Semaphore>,
@@ -83,14 +83,15 @@ impl Processor {
     /// Settings under which events would run twice or never.
     pub fn new(store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Result<Self, SettingsError> {
         settings.check(&registry)?;
+        let registry = Arc::new(registry);
         let shared = Shared {
             store,
+            lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
             registry,
             slots: Arc::new(Semaphore::new(settings.concurrency)),
             settings,
             in_flight: Arc::default(),
             claim_key: OnceCell::new(),
-            lanes: Mutex::new(Lanes::default()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             cut_off: CancellationToken::new(),

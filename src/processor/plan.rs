@@ -5,14 +5,14 @@
 //! go round among the eligible lanes. The last sixteenth of an instance's slots is kept for lanes that hold next to
 //! nothing, so that no backlog, nor several of them, in one run or in many, can keep another type waiting.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::lanes::Lanes;
 use super::{ProcessorSettings, RunRequest};
 use crate::budget::Countdown;
-use crate::handler::{Registry, Route};
+use crate::handler::Route;
 use crate::store::LaneClaim;
 
 /// Lanes that one claim asks at most; with more, the next claim asks the others.
@@ -39,7 +39,6 @@ pub(super) fn is_wanted(request: &RunRequest, event_type: &str) -> bool {
 /// Judges every lane that holds something.
 pub(super) fn eligibility(
     lanes: &Lanes,
-    registry: &Registry,
     request: &RunRequest,
     countdown: &Countdown,
     settings: &ProcessorSettings,
@@ -47,7 +46,7 @@ pub(super) fn eligibility(
     let mut result = Eligibility::default();
     for (event_type, lane) in lanes.iter().filter(|(event_type, lane)| lane.claimable && is_wanted(request, event_type))
     {
-        let Some(route) = registry.route_for(event_type) else { continue };
+        let Some(route) = &lane.route else { continue };
         if countdown.fits(route.timeout) {
             let lease = settings.lease_for(route.timeout);
             let event_type = event_type.to_owned();
@@ -62,17 +61,11 @@ pub(super) fn eligibility(
 }
 
 /// Every lane that the run could have claimed from at its start, whether it holds something or not, for a peek.
-pub(super) fn all_fitting(
-    lanes: &Lanes,
-    registry: &Registry,
-    request: &RunRequest,
-    countdown: &Countdown,
-) -> Vec<LaneClaim> {
-    let fits = |route: &&Arc<Route>| countdown.fitted_at_start(route.timeout);
+pub(super) fn all_fitting(lanes: &Lanes, request: &RunRequest, countdown: &Countdown) -> Vec<LaneClaim> {
+    let fits = |route: &Arc<Route>| countdown.fitted_at_start(route.timeout);
     lanes
         .iter()
-        .filter(|(event_type, _)| is_wanted(request, event_type))
-        .filter(|(event_type, _)| registry.route_for(event_type).as_ref().is_some_and(fits))
+        .filter(|(event_type, lane)| is_wanted(request, event_type) && lane.route.as_ref().is_some_and(fits))
         .map(|(event_type, lane)| LaneClaim {
             event_type: event_type.to_owned(),
             limit: 1,
@@ -108,11 +101,10 @@ pub(super) fn share(
     mut lanes: Vec<LaneClaim>,
     room: Room,
     turn: usize,
-    in_flight: &HashMap<String, usize>,
+    in_flight: impl Fn(&str) -> usize,
 ) -> Vec<LaneClaim> {
     let (mut common, mut reserved) = (room.free - room.reserved, room.reserved);
-    let foothold =
-        |claim: &LaneClaim| room.foothold.saturating_sub(in_flight.get(&claim.event_type).copied().unwrap_or_default());
+    let foothold = |claim: &LaneClaim| room.foothold.saturating_sub(in_flight(&claim.event_type));
     lanes.retain(|claim| common > 0 || foothold(claim) > 0);
     if lanes.is_empty() {
         return Vec::new();
@@ -153,33 +145,36 @@ mod tests {
         claims.iter().map(|claim| (claim.event_type.as_str(), claim.limit)).collect()
     }
 
+    fn nothing(_: &str) -> usize {
+        0
+    }
+
     fn room(free: usize) -> Room {
         Room::new(free, 0, 64)
     }
 
     #[test]
     fn free_slots_go_round() {
-        let claims = share(eligible(&["a", "b", "c"]), Room::new(8, 56, 64), 1, &HashMap::new());
+        let claims = share(eligible(&["a", "b", "c"]), Room::new(8, 56, 64), 1, nothing);
         assert_eq!(shares(&claims), [("b", 3), ("c", 3), ("a", 2)]);
     }
 
     #[test]
     fn with_fewer_slots_than_lanes_another_lane_begins_each_turn() {
-        let first = |turn| share(eligible(&["a", "b", "c"]), room(1), turn, &HashMap::new()).remove(0).event_type;
+        let first = |turn| share(eligible(&["a", "b", "c"]), room(1), turn, nothing).remove(0).event_type;
         assert_eq!([first(0), first(1), first(2), first(3)], ["a", "b", "c", "a"]);
     }
 
     #[test]
     fn the_last_sixteenth_is_kept_for_lanes_that_hold_next_to_nothing() {
-        let none = HashMap::new();
-        assert_eq!(shares(&share(eligible(&["a"]), room(64), 0, &none)), [("a", 60)]);
-        assert_eq!(shares(&share(eligible(&["a", "b"]), room(64), 0, &none)), [("a", 30), ("b", 30)]);
-        let flood = HashMap::from([("a".to_owned(), 30), ("b".to_owned(), 30)]);
-        assert_eq!(shares(&share(eligible(&["a", "b"]), room(4), 0, &flood)), []);
-        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(4), 0, &flood)), [("c", 2)]);
-        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(6), 0, &flood)), [("a", 1), ("b", 1), ("c", 2)]);
-        assert_eq!(shares(&share(eligible(&["a"]), Room::new(8, 0, 8), 0, &none)), [("a", 7)]);
-        assert_eq!(shares(&share(eligible(&["a"]), Room::new(4, 0, 4), 0, &none)), [("a", 4)]);
+        assert_eq!(shares(&share(eligible(&["a"]), room(64), 0, nothing)), [("a", 60)]);
+        assert_eq!(shares(&share(eligible(&["a", "b"]), room(64), 0, nothing)), [("a", 30), ("b", 30)]);
+        let flood = |event_type: &str| if event_type == "c" { 0 } else { 30 };
+        assert_eq!(shares(&share(eligible(&["a", "b"]), room(4), 0, flood)), []);
+        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(4), 0, flood)), [("c", 2)]);
+        assert_eq!(shares(&share(eligible(&["a", "b", "c"]), room(6), 0, flood)), [("a", 1), ("b", 1), ("c", 2)]);
+        assert_eq!(shares(&share(eligible(&["a"]), Room::new(8, 0, 8), 0, nothing)), [("a", 7)]);
+        assert_eq!(shares(&share(eligible(&["a"]), Room::new(4, 0, 4), 0, nothing)), [("a", 4)]);
     }
 
     proptest! {
@@ -189,7 +184,7 @@ mod tests {
         ) {
             let names: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let claims = share(eligible(&names), Room::new(free, 0, concurrency), turn, &HashMap::new());
+            let claims = share(eligible(&names), Room::new(free, 0, concurrency), turn, nothing);
             let sum: usize = claims.iter().map(|claim| claim.limit as usize).sum();
             prop_assert!(sum <= free);
             prop_assert!(sum > 0 || count == 0 || free == 0);

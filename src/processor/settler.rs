@@ -27,14 +27,21 @@ const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
 /// Settlements that one statement writes.
 pub(super) const MAX_BATCH: usize = 500;
 
+/// What became of a settlement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It was written.
+    Applied,
+    /// Its lease was lost, or its row can never be written: it changed nothing.
+    Lost,
+    /// It is still being written: the database failed, or its row is locked.
+    Later,
+}
+
 /// What became of a batch.
 pub(super) struct Settled {
-    /// The settlements that were asked for.
-    pub(super) settlements: Vec<Settlement>,
-    /// The leases that were applied.
-    pub(super) applied: HashSet<Lease>,
-    /// The leases that are still being written: the database failed, or their rows are locked.
-    pub(super) later: HashSet<Lease>,
+    /// The settlements that were asked for, each with its fate.
+    pub(super) settlements: Vec<(Settlement, Fate)>,
     /// How the database failed.
     pub(super) failure: Option<StoreError>,
 }
@@ -52,8 +59,7 @@ enum Written {
 /// Writes settlements with so much patience; what is left then is written later, if at all.
 pub(super) async fn settle(shared: &Arc<Shared>, settlements: Vec<Settlement>, patience: Duration) -> Settled {
     let settled = write(shared, settlements, patience).await;
-    let is_left = |settlement: &&Settlement| settled.later.contains(&settlement.lease);
-    let left: Vec<Settlement> = settled.settlements.iter().filter(is_left).cloned().collect();
+    let left = settled.with_fate(Fate::Later);
     if !left.is_empty() && !shared.cut_off.is_cancelled() {
         let shared = Arc::clone(shared);
         shared.clone().tasks.spawn(async move { write_later(&shared, left).await });
@@ -65,7 +71,7 @@ async fn write_later(shared: &Shared, left: Vec<Settlement>) {
     let count = left.len();
     tracing::warn!(count, "settlements could not be written in time and are tried on");
     let settled = write(shared, left, LATER_PATIENCE).await;
-    let (written, given_up) = (settled.applied.len(), settled.later.len());
+    let (written, given_up) = (settled.count(Fate::Applied), settled.count(Fate::Later));
     if given_up > 0 {
         tracing::error!(written, given_up, "settlements were given up; their leases will be taken back");
     } else {
@@ -75,63 +81,100 @@ async fn write_later(shared: &Shared, left: Vec<Settlement>) {
 
 async fn write(shared: &Shared, settlements: Vec<Settlement>, patience: Duration) -> Settled {
     let until = Instant::now() + patience;
-    let mut settled =
-        Settled { settlements: Vec::new(), applied: HashSet::new(), later: HashSet::new(), failure: None };
+    let mut fates = Fates { of_each: Vec::with_capacity(settlements.len()), failure: None };
     for batch in settlements.chunks(MAX_BATCH) {
         match persist(shared, batch, until, None).await {
             Written::Unknown(StoreError::Locked { .. }) | Written::Refused(_) if batch.len() > 1 => {
                 tracing::warn!(count = batch.len(), "settlements are written one by one: a row is locked or refused");
-                write_each(shared, batch, until, &mut settled).await;
+                write_each(shared, batch, until, &mut fates).await;
             }
             Written::Unknown(locked @ StoreError::Locked { .. }) => {
-                settled.take(batch, persist(shared, batch, until, Some(locked)).await);
+                fates.note(batch, persist(shared, batch, until, Some(locked)).await);
             }
-            written => settled.take(batch, written),
+            written => fates.note(batch, written),
         }
     }
-    log_dead_letters(&settlements, &settled.applied);
-    Settled { settlements, ..settled }
+    let settled = Settled { settlements: settlements.into_iter().zip(fates.of_each).collect(), failure: fates.failure };
+    settled.log_dead_letters();
+    settled
 }
 
 /// Writes each by itself: first all those that nobody has locked, then those whose lock has to be waited for.
-async fn write_each(shared: &Shared, batch: &[Settlement], until: Instant, settled: &mut Settled) {
+async fn write_each(shared: &Shared, batch: &[Settlement], until: Instant, fates: &mut Fates) {
+    let first = fates.of_each.len();
     let mut locked = Vec::new();
-    for one in batch.chunks(1) {
+    for (place, one) in batch.chunks(1).enumerate() {
         match persist(shared, one, until, None).await {
-            Written::Unknown(error @ StoreError::Locked { .. }) => locked.push((one, error)),
-            written => settled.take(one, written),
+            Written::Unknown(error @ StoreError::Locked { .. }) => {
+                locked.push((place, one, error));
+                fates.of_each.push(Fate::Later);
+            }
+            written => fates.note(one, written),
         }
     }
-    for (one, error) in locked {
-        settled.take(one, persist(shared, one, until, Some(error)).await);
+    for (place, one, error) in locked {
+        let written = persist(shared, one, until, Some(error)).await;
+        fates.of_each[first + place] = fates.judge(one, written).into_iter().next().unwrap_or(Fate::Later);
     }
 }
 
-impl Settled {
-    fn take(&mut self, batch: &[Settlement], written: Written) {
+/// The fates of the settlements so far, in their order.
+struct Fates {
+    of_each: Vec<Fate>,
+    failure: Option<StoreError>,
+}
+
+impl Fates {
+    fn note(&mut self, batch: &[Settlement], written: Written) {
+        let fates = self.judge(batch, written);
+        self.of_each.extend(fates);
+    }
+
+    fn judge(&mut self, batch: &[Settlement], written: Written) -> Vec<Fate> {
         match written {
-            Written::Applied(leases) => self.applied.extend(leases),
+            Written::Applied(leases) if leases.len() == batch.len() => vec![Fate::Applied; batch.len()],
+            Written::Applied(leases) => {
+                let applied: HashSet<Lease> = leases.into_iter().collect();
+                let fate = |settlement: &Settlement| match applied.contains(&settlement.lease) {
+                    true => Fate::Applied,
+                    false => Fate::Lost,
+                };
+                batch.iter().map(fate).collect()
+            }
             Written::Unknown(error) => {
-                self.later.extend(batch.iter().map(|settlement| settlement.lease));
                 // A row that somebody has locked is no failure of the database.
                 if !matches!(error, StoreError::Locked { .. }) {
                     self.failure.get_or_insert(error);
                 }
+                vec![Fate::Later; batch.len()]
             }
             Written::Refused(error) => {
                 for settlement in batch {
                     tracing::error!(%error, event_id = %settlement.lease.event_id, "a settlement was refused");
                 }
+                vec![Fate::Lost; batch.len()]
             }
         }
     }
 }
 
-/// One line for each event that will not be tried again: what somebody looks for at night.
-fn log_dead_letters(settlements: &[Settlement], applied: &HashSet<Lease>) {
-    for settlement in settlements.iter().filter(|settlement| applied.contains(&settlement.lease)) {
-        if let Change::DeadLetter { .. } = settlement.change {
-            tracing::warn!(event_id = %settlement.lease.event_id, "an event has become a dead letter");
+impl Settled {
+    /// How many have this fate.
+    pub(super) fn count(&self, wanted: Fate) -> usize {
+        self.settlements.iter().filter(|(_, fate)| *fate == wanted).count()
+    }
+
+    fn with_fate(&self, wanted: Fate) -> Vec<Settlement> {
+        let of_that_fate = self.settlements.iter().filter(|(_, fate)| *fate == wanted);
+        of_that_fate.map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    /// One line for each event that will not be tried again: what somebody looks for at night.
+    fn log_dead_letters(&self) {
+        for (settlement, fate) in &self.settlements {
+            if let (Change::DeadLetter { .. }, Fate::Applied) = (&settlement.change, fate) {
+                tracing::warn!(event_id = %settlement.lease.event_id, "an event has become a dead letter");
+            }
         }
     }
 }

@@ -7,10 +7,8 @@
 //! under a deadline. `tests/suite/store` holds the promises written here against both databases.
 
 mod connect;
-mod group;
 mod parts;
 pub mod postgres;
-mod shared_error;
 pub mod sqlite;
 pub mod table;
 mod types;

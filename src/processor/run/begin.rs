@@ -20,13 +20,16 @@ impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
         self.wants_room = false;
-        let eligible =
-            if self.claiming.is_some() || !self.may_claim() { Vec::new() } else { self.eligibility().eligible };
-        if eligible.is_empty() {
+        if self.claiming.is_some() || !self.may_claim() {
             (self.slot, self.queuing) = (None, None);
             return;
         }
         if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
+            return;
+        }
+        let eligible = self.eligibility().eligible;
+        if eligible.is_empty() {
+            (self.slot, self.queuing) = (None, None);
             return;
         }
         let Some(slots) = self.free_slots() else {
@@ -37,7 +40,8 @@ impl Run {
         let others = self.shared.slots.available_permits();
         let room = Room::new(slots.num_permits(), others, self.shared.settings.concurrency);
         let turn = self.turn;
-        let (lanes, holds) = self.shared.in_flight.plan(|counts| share(eligible, room, turn, counts));
+        let (lanes, holds) =
+            self.shared.in_flight.plan(|counts| share(eligible, room, turn, |event_type| counts.of(event_type)));
         self.turn = self.turn.wrapping_add(1);
         if lanes.is_empty() {
             self.wants_room = true;
@@ -74,7 +78,7 @@ impl Run {
     /// How the lanes stand to this run now.
     pub(super) fn eligibility(&self) -> Eligibility {
         let shared = &self.shared;
-        eligibility(&shared.lanes(), &shared.registry, &self.request, &self.countdown, &shared.settings)
+        eligibility(&shared.lanes(), &self.request, &self.countdown, &shared.settings)
     }
 
     /// As many free slots as the batch still allows; `None` when there is none.
@@ -109,12 +113,15 @@ impl Run {
         }));
     }
 
-    /// Settles everything that has ended while the last settlement was under way.
+    /// Settles everything that has ended while the last settlement was under way, or beside it, when that is much.
     pub(super) fn begin_settle(&mut self) {
-        if self.settling.is_some() || self.finished.is_empty() {
-            return;
-        }
-        if self.shall_linger(self.settle_from, self.finished.len()) {
+        let much = self.shared.settings.concurrency.min(MAX_BATCH) / 2;
+        let may_begin = match self.settling.len() {
+            0 => !self.finished.is_empty() && !self.shall_linger(self.settle_from, self.finished.len()),
+            1 => self.finished.len() >= much.max(1),
+            _ => false,
+        };
+        if !may_begin {
             return;
         }
         let count = self.finished.len().min(MAX_BATCH);
@@ -123,7 +130,7 @@ impl Run {
         let least = if self.failure.is_some() { Duration::ZERO } else { LEAST_PATIENCE };
         let patience = self.countdown.remaining().clamp(least, LONGEST_PATIENCE);
         let shared = Arc::clone(&self.shared);
-        self.settling = Some(Box::pin(async move { settle(&shared, batch, patience).await }));
+        self.settling.push(Box::pin(async move { settle(&shared, batch, patience).await }));
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.

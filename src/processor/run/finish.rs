@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::Run;
 use crate::processor::RunError;
+use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
 use crate::run::{RunReport, RunState, StopReason, Trigger};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
@@ -70,12 +71,12 @@ impl Run {
         let shared = &self.shared;
         if self.report.is_idle() && reason == StopReason::Drained && self.request.subject.is_none() {
             let lanes = shared.lanes();
-            let wanted = lanes.iter().filter(|(event_type, _)| {
-                is_wanted(&self.request, event_type) && shared.registry.route_for(event_type).is_some()
-            });
+            let is_served =
+                |event_type: &str, lane: &Lane| lane.route.is_some() && is_wanted(&self.request, event_type);
+            let wanted = lanes.iter().filter(|(event_type, lane)| is_served(event_type, lane));
             return Ok(Peek { claimable: false, next_due_at: wanted.filter_map(|(_, lane)| lane.next_due_at).min() });
         }
-        let lanes = all_fitting(&shared.lanes(), &shared.registry, &self.request, &self.countdown);
+        let lanes = all_fitting(&shared.lanes(), &self.request, &self.countdown);
         if lanes.is_empty() {
             return Ok(Peek::default());
         }

@@ -1,18 +1,21 @@
 //! One run, read downwards: sweep; then claim, start, settle and sweep again, each as soon as it can; then report.
 //!
-//! At most one claim, one settlement and one sweep are under way at a time, beside the handlers. What finishes while a
-//! settlement is under way goes into the next one. The loop ends when nothing is under way and nothing can begin.
+//! At most one claim, one sweep and two settlements are under way at a time, beside the handlers. What finishes while a
+//! settlement is under way goes into the next one, which waits for the first one's end unless much has finished: then both
+//! are written side by side. The loop ends when nothing is under way and nothing can begin.
 
 mod begin;
 mod finish;
 mod note;
 
 use std::collections::HashMap;
-use std::future::{Future, pending};
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +46,7 @@ const CLOSING_OVERDUE: Duration = Duration::from_millis(250);
 const LOST_MARGIN: Duration = Duration::from_secs(60);
 
 /// A future that is under way, or none.
-type UnderWay<T> = Option<Pin<Box<dyn Future<Output = T> + Send>>>;
+type UnderWay<T> = Option<BoxFuture<'static, T>>;
 
 /// A claim that has come back.
 struct Claimed {
@@ -87,7 +90,7 @@ pub(super) struct Run {
     types: Vec<String>,
     announced: bool,
     claiming: UnderWay<Claimed>,
-    settling: UnderWay<Settled>,
+    settling: FuturesUnordered<BoxFuture<'static, Settled>>,
     sweeping: UnderWay<Result<Swept, StoreError>>,
     handlers: JoinSet<Finished>,
     started: HashMap<Id, Started>,
@@ -125,7 +128,7 @@ impl Run {
             types: Vec::new(),
             announced: false,
             claiming: None,
-            settling: None,
+            settling: FuturesUnordered::new(),
             sweeping: None,
             handlers: JoinSet::new(),
             started: HashMap::new(),
@@ -197,7 +200,7 @@ impl Run {
     /// Nothing is under way. (What could begin has just begun.)
     fn is_done(&self) -> bool {
         self.claiming.is_none()
-            && self.settling.is_none()
+            && self.settling.is_empty()
             && self.sweeping.is_none()
             && self.started.is_empty()
             && self.finished.is_empty()
@@ -209,7 +212,7 @@ impl Run {
         let wake_at = self.wake_at();
         tokio::select! {
             claimed = next(&mut self.claiming) => Step::Claimed(claimed),
-            settled = next(&mut self.settling) => Step::Settled(settled),
+            Some(settled) = self.settling.next() => Step::Settled(settled),
             swept = next(&mut self.sweeping) => Step::Swept(swept),
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
             slot = next(&mut self.queuing) => Step::Slot(slot),

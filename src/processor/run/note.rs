@@ -13,9 +13,26 @@ use crate::lease::ClaimedEvent;
 use crate::outcome::{Change, Outcome, Settlement};
 use crate::processor::attempt::{Finished, attempt, timed_out};
 use crate::processor::in_flight::Hold;
-use crate::processor::settler::Settled;
+use crate::processor::settler::{Fate, Settled};
 use crate::processor::sweep::Swept;
-use crate::store::{Position, StoreError};
+use crate::store::{LaneClaim, Position, StoreError};
+
+/// What a claim has brought of one lane.
+struct Brought {
+    route: Option<Arc<Route>>,
+    hold: Hold,
+    count: u32,
+    last: Option<Position>,
+}
+
+impl Brought {
+    /// Notes one event, and gives what it is counted by.
+    fn note(&mut self, event: &ClaimedEvent) -> Option<Hold> {
+        self.count += 1;
+        self.last = self.last.max(Some(position(event)));
+        self.hold.split()
+    }
+}
 
 impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
@@ -34,34 +51,45 @@ impl Run {
         let was_short = events.len() < total;
         // A claim that brought nothing at all has met rows that others have locked: another sweep would find them again.
         self.wants_sweep |= was_short && !events.is_empty();
-        if self.request.subject.is_some() {
-            self.subject_drained = was_short;
-        } else {
-            let mut found: HashMap<&str, (u32, Option<Position>)> = HashMap::new();
-            for event in &events {
-                let (count, last) = found.entry(&event.event_type).or_default();
-                *count += 1;
-                *last = (*last).max(Some(position(event)));
-            }
-            let mut memory = self.shared.lanes();
-            for lane in &lanes {
-                let (count, last) = found.get(lane.event_type.as_str()).copied().unwrap_or_default();
-                memory.note_claim(&lane.event_type, last, count < lane.limit);
+        self.subject_drained = self.request.subject.is_some() && was_short;
+        let mut brought = self.what_was_claimed(&lanes, holds);
+        for event in events {
+            let (route, hold) = match brought.get_mut(event.event_type.as_str()) {
+                Some(lane) => (lane.route.clone(), lane.note(&event)),
+                None => (None, None),
+            };
+            match slots.split(1) {
+                Some(slot) => self.start_or_release(event, route, slot, hold),
+                None => self.release(&event),
             }
         }
-        let mut holds: HashMap<String, Hold> =
-            holds.into_iter().map(|hold| (hold.event_type().to_owned(), hold)).collect();
-        for event in events {
-            let hold = holds.get_mut(&event.event_type).and_then(Hold::split);
-            match slots.split(1) {
-                Some(slot) => self.start_or_release(event, slot, hold),
-                None => self.release(&event),
+        if self.request.subject.is_none() {
+            let mut memory = self.shared.lanes();
+            for lane in &lanes {
+                let (count, last) =
+                    brought.get(lane.event_type.as_str()).map_or((0, None), |own| (own.count, own.last));
+                memory.note_claim(&lane.event_type, last, count < lane.limit);
             }
         }
     }
 
-    fn start_or_release(&mut self, event: ClaimedEvent, slot: OwnedSemaphorePermit, hold: Option<Hold>) {
-        let route = self.shared.registry.route_for(&event.event_type).cloned();
+    /// What the claim has brought of each lane: nothing yet.
+    fn what_was_claimed<'a>(&self, lanes: &'a [LaneClaim], holds: Vec<Hold>) -> HashMap<&'a str, Brought> {
+        let memory = self.shared.lanes();
+        let each = lanes.iter().zip(holds).map(|(lane, hold)| {
+            let route = memory.route_for(&lane.event_type);
+            (lane.event_type.as_str(), Brought { route, hold, count: 0, last: None })
+        });
+        each.collect()
+    }
+
+    fn start_or_release(
+        &mut self,
+        event: ClaimedEvent,
+        route: Option<Arc<Route>>,
+        slot: OwnedSemaphorePermit,
+        hold: Option<Hold>,
+    ) {
         match route {
             Some(route) if !self.stopping && self.countdown.remaining() >= route.timeout => {
                 self.start(event, route, slot, hold);
@@ -141,16 +169,16 @@ impl Run {
 
     /// Counts what was written and what came too late.
     pub(super) fn note_settled(&mut self, settled: Settled) {
-        for settlement in &settled.settlements {
-            if settled.applied.contains(&settlement.lease) {
-                self.count(settlement);
-            } else if settled.later.contains(&settlement.lease) {
+        for (settlement, fate) in &settled.settlements {
+            match fate {
+                Fate::Applied => self.count(settlement),
                 // Whatever becomes of it, this run will not know.
-                self.report.lease_lost += 1;
-            } else {
-                self.report.lease_lost += 1;
-                let (event_id, claim_no) = (settlement.lease.event_id, settlement.lease.claim_no);
-                tracing::warn!(%event_id, claim_no, "a settlement changed nothing: its lease was lost");
+                Fate::Later => self.report.lease_lost += 1,
+                Fate::Lost => {
+                    self.report.lease_lost += 1;
+                    let (event_id, claim_no) = (settlement.lease.event_id, settlement.lease.claim_no);
+                    tracing::warn!(%event_id, claim_no, "a settlement changed nothing: its lease was lost");
+                }
             }
         }
         if let Some(error) = settled.failure {

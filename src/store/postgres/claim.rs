@@ -11,7 +11,8 @@ use super::rows::{claimed, date_time, front, optional_instant};
 use crate::lease::ClaimedEvent;
 use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError, micros};
 
-/// The lanes of a claim as statements take them: one array per field.
+/// The lanes of a claim as statements take them: one array per field, in the order of the types, by which they are
+/// searched.
 struct LaneArrays {
     types: Vec<String>,
     limits: Vec<i32>,
@@ -22,6 +23,8 @@ struct LaneArrays {
 
 impl LaneArrays {
     fn new(lanes: &[LaneClaim]) -> Self {
+        let mut lanes: Vec<&LaneClaim> = lanes.iter().collect();
+        lanes.sort_unstable_by(|one, other| one.event_type.cmp(&other.event_type));
         let from = |lane: &LaneClaim| lane.from.unwrap_or_else(front);
         Self {
             types: lanes.iter().map(|lane| lane.event_type.clone()).collect(),

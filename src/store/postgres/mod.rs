@@ -27,8 +27,8 @@ use uuid::Uuid;
 pub use own_transaction::{complete_in, enqueue_in};
 
 use self::call::{Caller, SESSION_SETTINGS};
+use self::enqueue::Groups;
 use self::statements::Statements;
-use super::group::Groups;
 use super::table::Table;
 use super::{
     Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
@@ -39,15 +39,10 @@ use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
-/// Single events under way beside which another write is begun. A few callers thus do not wait for one another's commits;
-/// with many, one large group at a time costs the server least.
-const FEW_EVENTS: usize = 4;
-/// How long a single event waits for its group's turn, as a call waits for a connection.
-const GROUP_PATIENCE: Duration = Duration::from_secs(3);
-
 /// An outbox in a Postgres database.
 pub struct PostgresStore {
     caller: Caller,
+    /// Single events that wait to be written together.
     groups: Groups,
     max_payload_bytes: usize,
 }
@@ -65,8 +60,7 @@ impl PostgresStore {
         let prepared = !options.pooler;
         let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
         let caller = Caller::new(options, connect, statements);
-        let groups = Groups::new(caller.tasks().clone(), FEW_EVENTS, GROUP_PATIENCE);
-        Ok(Self { caller, groups, max_payload_bytes: options.max_payload_bytes })
+        Ok(Self { caller, groups: Groups::default(), max_payload_bytes: options.max_payload_bytes })
     }
 
     /// The names and texts of the statements as they are sent. No part of the interface: the tests ask the database how

@@ -11,7 +11,7 @@ const EVENT_COLUMNS: &str = "e.{id}, e.{event_type}, e.{subject}, e.{headers}::t
     e.{status}, e.{attempts}, e.{max_attempts}, e.{requeues}, e.{available_at}, e.{locked_at}, e.{lease_until}, \
     e.{claim_no}, e.{deferred_since}, e.{created_at}, e.{processed_at}, e.{dead_at}, e.{last_error}";
 
-/// What a claim returns.
+/// What a claim returns, in the order in which [`super::rows::claimed`] reads it.
 const CLAIMED_COLUMNS: &str = "e.{id}, e.{claim_no}, e.{event_type}, e.{subject}, {readable_payload} AS payload, \
     octet_length(e.{payload}::text) AS payload_bytes, e.{headers}::text AS headers, e.{attempts}, e.{max_attempts}, \
     e.{created_at}, e.{available_at}, \

@@ -1,5 +1,5 @@
-//! Enqueueing: all events of a request in one transaction, or none; single events of many callers in one transaction,
-//! each by itself. A key or an id that is there already is judged by the fingerprint of its request.
+//! Enqueueing: all events of a request in one transaction, or none; a key or an id that is there already is judged by
+//! the fingerprint of its request.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use super::error::from_sqlx;
 use super::row::{event, get, id, instant, payload};
 use super::statements::Statements;
 use crate::event::{Due, NewEvent};
-use crate::store::group::{WriteTogether, Written};
 use crate::store::{EnqueueError, Enqueued, StoreError};
 
 /// ?1 id or NULL, ?2 the place in its request, ?3 type, ?4 subject, ?5 payload, ?6 headers, ?7 key, ?8 fingerprint,
@@ -61,39 +60,6 @@ impl SqliteStore {
             })
         })
         .await
-    }
-}
-
-impl WriteTogether for SqliteStore {
-    /// Nobody locks a row here.
-    async fn write_together(&self, events: Arc<Vec<NewEvent>>, _patient: bool) -> Result<Vec<Written>, StoreError> {
-        let statements = Arc::clone(&self.statements);
-        self.write(move |connection| {
-            Box::pin(async move {
-                let mut answers = Vec::with_capacity(events.len());
-                for (index, new) in events.iter().enumerate() {
-                    answers.push(enqueue_alone(connection, &statements, index, new).await?);
-                }
-                Ok(answers)
-            })
-        })
-        .await
-    }
-}
-
-/// What became of one of many. A row that is refused undoes its own statement alone; any other failure is everybody's.
-async fn enqueue_alone(
-    connection: &mut SqliteConnection,
-    statements: &Statements,
-    index: usize,
-    new: &NewEvent,
-) -> Result<Written, StoreError> {
-    match enqueue_one(connection, statements, index, new).await {
-        Ok(enqueued) => Ok(Ok(enqueued)),
-        Err(EnqueueError::KeyReused { .. }) => Ok(Err(EnqueueError::KeyReused { index: 0 })),
-        Err(EnqueueError::IdConflict { .. }) => Ok(Err(EnqueueError::IdConflict { index: 0 })),
-        Err(EnqueueError::Store(error @ StoreError::Data { .. })) => Ok(Err(error.into())),
-        Err(EnqueueError::Store(error)) => Err(error),
     }
 }
 

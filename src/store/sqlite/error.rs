@@ -1,5 +1,7 @@
 //! From the driver's errors to what a caller can do about them. Reasons name a class, never a statement or a value.
 
+use std::sync::Arc;
+
 use sqlx::error::DatabaseError;
 
 use crate::store::StoreError;
@@ -23,7 +25,12 @@ const NOT_A_DATABASE: i32 = 26;
 
 /// What a driver's error means to the caller.
 pub(super) fn from_sqlx(error: sqlx::Error) -> StoreError {
-    match &error {
+    from_shared(&Arc::new(error))
+}
+
+/// What an error means to each of several callers.
+pub(super) fn from_shared(error: &Arc<sqlx::Error>) -> StoreError {
+    match &**error {
         sqlx::Error::Database(database) => match primary_code(&**database) {
             ERROR if names_missing_schema(database.message()) => StoreError::SchemaOutdated,
             BUSY | LOCKED | PROTOCOL => unavailable("the file is locked by another writer", error),
@@ -62,14 +69,14 @@ fn names_missing_schema(message: &str) -> bool {
     ["no such table", "no such column", "no such index", "has no column"].iter().any(|text| message.contains(text))
 }
 
-fn unavailable(reason: &str, error: sqlx::Error) -> StoreError {
-    StoreError::Unavailable { reason: reason.to_owned(), source: Some(Box::new(error)) }
+fn unavailable(reason: &str, error: &Arc<sqlx::Error>) -> StoreError {
+    StoreError::Unavailable { reason: reason.to_owned(), source: Some(Box::new(Arc::clone(error))) }
 }
 
-fn data(reason: &str, error: sqlx::Error) -> StoreError {
-    StoreError::Data { reason: reason.to_owned(), source: Box::new(error) }
+fn data(reason: &str, error: &Arc<sqlx::Error>) -> StoreError {
+    StoreError::Data { reason: reason.to_owned(), source: Box::new(Arc::clone(error)) }
 }
 
-fn internal(reason: &str, error: sqlx::Error) -> StoreError {
-    StoreError::Internal { reason: reason.to_owned(), source: Some(Box::new(error)) }
+fn internal(reason: &str, error: &Arc<sqlx::Error>) -> StoreError {
+    StoreError::Internal { reason: reason.to_owned(), source: Some(Box::new(Arc::clone(error))) }
 }

@@ -1,8 +1,9 @@
 //! The store in a `SQLite` file: one writer, many readers, the same promises as on Postgres.
 //!
-//! Every transition is one immediate transaction on the only writing connection, so that statements of one transition
-//! cannot interleave with anybody's. Another process that writes to the file is waited for up to five seconds. Reads go
-//! to their own connections and see the last commit (write-ahead log). Commits are durable (`synchronous = FULL`).
+//! Every transition is one step of an immediate transaction on the only writing connection, so that statements of one
+//! transition cannot interleave with anybody's. Transitions that wait for the connection together share a commit. Another
+//! process that writes to the file is waited for up to five seconds. Reads go to their own connections and see the last
+//! commit (write-ahead log). Commits are durable (`synchronous = FULL`).
 //! `SQLite`'s clock has milliseconds; instants are kept as microseconds all the same, as on Postgres.
 
 mod calls;
@@ -20,9 +21,13 @@ mod reap;
 mod row;
 mod runs;
 mod settle;
+#[cfg(test)]
+mod sharing;
 mod statements;
+mod step;
 mod survey;
 mod transition;
+mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +38,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use self::statements::Statements;
-use super::group::Groups;
+use self::writer::Writer;
 use super::{
     Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
     ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
@@ -44,17 +49,25 @@ use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
 /// An outbox in a `SQLite` file.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SqliteStore {
-    writer: SqlitePool,
+    writer: Arc<Writer>,
     reader: SqlitePool,
     statements: Arc<Statements>,
     /// Calls under way, also those that nobody waits for any more.
     tasks: TaskTracker,
-    /// Single events that wait to be written together.
-    groups: Groups,
     call_deadline: Duration,
     max_payload_bytes: i64,
+}
+
+impl SqliteStore {
+    /// The names and texts of the statements as they are run. No part of the interface: the benchmark runs exactly these
+    /// in a bare loop beside the engine.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, String)> {
+        self.statements.texts()
+    }
 }
 
 #[async_trait]
@@ -68,10 +81,7 @@ impl Store for SqliteStore {
     }
 
     async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
-        match events {
-            [event] => self.groups.enqueue(self, event.clone()).await.map(|enqueued| vec![enqueued]),
-            events => self.enqueue_all(events).await,
-        }
+        self.enqueue_all(events).await
     }
 
     async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {

@@ -6,17 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, SqlitePool};
+use sqlx::{ConnectOptions as _, SqliteConnection};
 use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::statements::Statements;
-use crate::store::group::Groups;
+use super::writer::Writer;
 use crate::store::{ConnectError, StoreError, StoreOptions};
 
 /// How long a transaction waits for another process that is writing to the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Rows that the connection's thread reads ahead of us: a whole batch, so that it never waits for us in between.
+const ROW_BUFFER: usize = 1_024;
+/// What the writer's connection sets beside: pages at hand for several batches, a log that holds several of them before it
+/// is copied into the file, and in memory what a statement keeps only to take itself back.
+const WRITER_PRAGMAS: [(&str, &str); 3] =
+    [("cache_size", "-8000"), ("wal_autocheckpoint", "4000"), ("temp_store", "MEMORY")];
 /// Switching to the write-ahead log does not wait for a lock, so two instances that start at once may collide.
 const OPENING_TRIES: u32 = 50;
 const OPENING_PAUSE: Duration = Duration::from_millis(50);
@@ -32,21 +38,28 @@ impl SqliteStore {
     pub async fn open(options: &StoreOptions) -> Result<Self, ConnectError> {
         let connect = connect_options(&options.url)?;
         check_directory(connect.get_filename())?;
-        let writer = pool(options, 1).connect_lazy_with(connect.clone());
-        open_first(&writer).await?;
-        check_is_file(&writer).await?;
-        let reader = pool(options, options.max_connections.max(1)).connect_lazy_with(connect);
-        let tasks = TaskTracker::new();
+        let writer =
+            WRITER_PRAGMAS.into_iter().fold(connect.clone(), |options, (name, value)| options.pragma(name, value));
+        let mut first = open_first(&writer).await?;
+        check_is_file(&mut first).await?;
+        let reader = pool(options).connect_lazy_with(connect);
         Ok(Self {
-            writer,
+            writer: Arc::new(Writer::new(writer, first)),
             reader,
             statements: Arc::new(Statements::new()),
-            // There is one writer, and it is waited for as long as a call may take.
-            groups: Groups::new(tasks.clone(), 1, options.call_deadline),
-            tasks,
+            tasks: TaskTracker::new(),
             call_deadline: options.call_deadline,
             max_payload_bytes: i64::try_from(options.max_payload_bytes).unwrap_or(i64::MAX),
         })
+    }
+}
+
+impl SqliteStore {
+    /// What the writing connection sets. No part of the interface: the benchmark's bare loop sets the same.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> Vec<(&'static str, &'static str)> {
+        [("journal_mode", "WAL"), ("synchronous", "FULL")].into_iter().chain(WRITER_PRAGMAS).collect()
     }
 }
 
@@ -59,13 +72,14 @@ fn connect_options(url: &str) -> Result<SqliteConnectOptions, ConnectError> {
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(false)
+        .row_buffer_size(ROW_BUFFER)
         .disable_statement_logging())
 }
 
 /// Refuses memory and temporary databases, by whichever of many spellings the URL asks for one: each connection would
 /// have a database of its own, and with the process every event would be gone.
-async fn check_is_file(writer: &SqlitePool) -> Result<(), ConnectError> {
-    let file: Option<String> = sqlx::query_scalar(FILE).fetch_one(writer).await.map_err(from_sqlx)?;
+async fn check_is_file(connection: &mut SqliteConnection) -> Result<(), ConnectError> {
+    let file: Option<String> = sqlx::query_scalar(FILE).fetch_one(connection).await.map_err(from_sqlx)?;
     if file.is_some_and(|file| !file.is_empty()) {
         return Ok(());
     }
@@ -82,22 +96,21 @@ fn check_directory(file: &Path) -> Result<(), ConnectError> {
     Err(ConnectError::InvalidUrl { reason })
 }
 
-fn pool(options: &StoreOptions, connections: u32) -> SqlitePoolOptions {
+fn pool(options: &StoreOptions) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
-        .max_connections(connections)
+        .max_connections(options.max_connections.max(1))
         .acquire_timeout(options.call_deadline)
         .test_before_acquire(false)
         .max_lifetime(None)
 }
 
-async fn open_first(writer: &SqlitePool) -> Result<(), StoreError> {
+async fn open_first(options: &SqliteConnectOptions) -> Result<SqliteConnection, StoreError> {
     for _ in 1..OPENING_TRIES {
-        match writer.acquire().await.map_err(from_sqlx) {
-            Ok(_) => return Ok(()),
+        match options.connect().await.map_err(from_sqlx) {
             Err(StoreError::Unavailable { reason, .. }) if reason.contains("locked") => {}
-            Err(error) => return Err(error),
+            opened => return opened,
         }
         tokio::time::sleep(OPENING_PAUSE).await;
     }
-    writer.acquire().await.map(|_| ()).map_err(from_sqlx)
+    options.connect().await.map_err(from_sqlx)
 }

@@ -1,9 +1,11 @@
 //! Settlements: processing → wherever the handler's outcome leads, each under its own lease.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteRow;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
@@ -31,6 +33,28 @@ CROSS JOIN {events} AS e INDEXED BY {by_id}
 WHERE e.{id} = json_extract(line.value, '$[0]')
     AND e.{status} = {processing} AND e.{claim_no} = json_extract(line.value, '$[1]')
 ON CONFLICT DO NOTHING";
+
+/// ?1 JSON array of [id, `claim_no`]. Which of these leases are lost, asked before they are settled: mostly none, whereas
+/// a settlement that returned every row would hand each over by itself from the connection's thread to ours.
+pub(super) const LOST: &str = "-- outbox: find lost leases
+SELECT lease.value ->> 0, lease.value ->> 1
+FROM json_each(?1) AS lease
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM {events} AS e INDEXED BY {by_id}
+    WHERE e.{id} = lease.value ->> 0 AND e.{status} = {processing} AND e.{claim_no} = lease.value ->> 1
+)";
+
+/// ?1 JSON array of ids, whose leases were found live in this transaction. What [`SETTLE`] does for a completion, without
+/// asking of each event what else it could be.
+pub(super) const COMPLETE: &str = "-- outbox: complete
+UPDATE {events} INDEXED BY {by_id}
+SET {status} = {completed},
+    {processed_at} = {now},
+    {deferred_since} = NULL,
+    {locked_at} = NULL,
+    {lease_until} = NULL
+WHERE {id} IN (SELECT value FROM json_each(?1)) AND {status} = {processing}";
 
 /// ?1 JSON array of [id, `claim_no`, change, delay, after the lease?, attempts spent, text]. The ids are named twice so
 /// that the table is always searched by id, even when statistics call it empty.
@@ -72,8 +96,7 @@ FROM s
 WHERE {events}.{id} IN (SELECT s.id FROM s)
     AND {events}.{id} = s.id
     AND {events}.{status} = {processing}
-    AND {events}.{claim_no} = s.claim_no
-RETURNING {id}, {claim_no}";
+    AND {events}.{claim_no} = s.claim_no";
 
 /// ?1 id, ?2 `claim_no`, ?3 duration.
 pub(super) const EXTEND: &str = "-- outbox: extend
@@ -86,19 +109,37 @@ impl SqliteStore {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let changes = Value::Array(settlements.iter().map(change_row).collect()).to_string();
-        let lines: Vec<Value> = settlements.iter().filter_map(attempt_row).collect();
-        let lines = (!lines.is_empty()).then(|| Value::Array(lines).to_string());
+        let is_complete = |settlement: &&Settlement| settlement.change == Change::Complete;
+        let (completed, changed): (Vec<&Settlement>, Vec<&Settlement>) = settlements.iter().partition(is_complete);
+        let completed: Vec<Lease> = completed.into_iter().map(|settlement| settlement.lease).collect();
+        let changed = json_array(changed.into_iter().map(change_row));
+        let lines = json_array(settlements.iter().filter_map(attempt_row));
+        let mut leases: Vec<Lease> = settlements.iter().map(|settlement| settlement.lease).collect();
+        leases.sort_unstable();
+        leases.dedup();
         let statements = Arc::clone(&self.statements);
         self.write(move |connection| {
             Box::pin(async move {
-                if let Some(lines) = lines {
-                    let query = sqlx::query(statements.settle_attempts.clone()).bind(lines);
-                    query.execute(&mut *connection).await.map_err(from_sqlx)?;
+                let asked = json_array(leases.iter().copied().map(lease_row)).unwrap_or_default();
+                let lost = sqlx::query(statements.lost.clone()).bind(asked);
+                let lost = lost.fetch_all(&mut *connection).await.map_err(from_sqlx)?;
+                let lost: HashSet<Lease> = lost.iter().map(lease).collect::<Result<_, _>>()?;
+                let completed = completed.iter().filter(|lease| !lost.contains(lease));
+                let completed = json_array(completed.map(|lease| json!(lease.event_id)));
+                let steps = [
+                    // First, for the settlement clears `locked_at`.
+                    (&statements.settle_attempts, lines),
+                    (&statements.complete, completed),
+                    (&statements.settle, changed),
+                ];
+                for (statement, rows) in steps {
+                    if let Some(rows) = rows {
+                        let query = sqlx::query(statement.clone()).bind(rows);
+                        query.execute(&mut *connection).await.map_err(from_sqlx)?;
+                    }
                 }
-                let query = sqlx::query(statements.settle.clone()).bind(changes);
-                let rows = query.fetch_all(connection).await.map_err(from_sqlx)?;
-                rows.iter().map(|row| Ok(Lease { event_id: id(row, 0)?, claim_no: get(row, 1)? })).collect()
+                leases.retain(|lease| !lost.contains(lease));
+                Ok(leases)
             })
         })
         .await
@@ -115,6 +156,20 @@ impl SqliteStore {
         })
         .await
     }
+}
+
+/// `None` for no rows at all.
+fn json_array(rows: impl Iterator<Item = Value>) -> Option<String> {
+    let rows: Vec<Value> = rows.collect();
+    (!rows.is_empty()).then(|| Value::Array(rows).to_string())
+}
+
+fn lease(row: &SqliteRow) -> Result<Lease, StoreError> {
+    Ok(Lease { event_id: id(row, 0)?, claim_no: get(row, 1)? })
+}
+
+fn lease_row(lease: Lease) -> Value {
+    json!([lease.event_id, lease.claim_no])
 }
 
 fn change_row(settlement: &Settlement) -> Value {

@@ -33,10 +33,9 @@ macro_rules! statements {
                 Self { $($name: AssertSqlSafe(table.render($template)).into_sql_str(),)* }
             }
 
-            /// Names and texts, for tests of their plans.
-            #[cfg(test)]
-            pub(super) fn all(&self) -> Vec<(&'static str, &SqlStr)> {
-                vec![$((stringify!($name), &self.$name),)*]
+            /// The names and texts of all statements, for those who look at their plans or measure them.
+            pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.as_str().to_owned()),)*]
             }
         }
     };
@@ -51,6 +50,8 @@ statements! {
     claim_by_id: claim::CLAIM_BY_ID,
     is_due: claim::IS_DUE,
     settle_attempts: settle::ATTEMPTS,
+    lost: settle::LOST,
+    complete: settle::COMPLETE,
     settle: settle::SETTLE,
     extend: settle::EXTEND,
     reap_page: reap::PAGE,

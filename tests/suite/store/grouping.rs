@@ -28,13 +28,6 @@ async fn at_once(store: &Arc<dyn Store>, events: &[NewEvent]) -> Vec<Result<Enqu
     join_all(calls).await
 }
 
-/// Commits that a `SQLite` file's write-ahead log holds: frames that say how large the database is after them.
-fn commits_in_log(sql: &TestDb) -> usize {
-    let log = std::fs::read(format!("{}-wal", sql.options.url.trim_start_matches("sqlite://"))).unwrap();
-    let page_size = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
-    log[32..].chunks_exact(24 + page_size).filter(|frame| frame[4..8] != [0; 4]).count()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn events_enqueued_at_once_share_their_commits_on_postgres() {
     let sql = TestDb::empty_postgres().await;
@@ -44,18 +37,6 @@ async fn events_enqueued_at_once_share_their_commits_on_postgres() {
     assert_eq!((ids.len(), rows(&sql).await), (64, 64));
     let commits = sql.count("SELECT count(DISTINCT xmin::text) FROM {events}").await;
     assert!(commits <= 16, "{commits} commits for 64 events");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn events_enqueued_at_once_share_their_commits_on_sqlite() {
-    let sql = TestDb::empty_sqlite().await;
-    let store = sql.migrated().await;
-    let before = commits_in_log(&sql);
-    let answers = at_once(&store, &vec![NewEvent::new("a", "1"); 64]).await;
-    let ids: HashSet<Uuid> = answers.into_iter().map(|answer| answer.unwrap().event.id).collect();
-    assert_eq!((ids.len(), rows(&sql).await), (64, 64));
-    let commits = commits_in_log(&sql) - before;
-    assert!((1..=16).contains(&commits), "{commits} commits for 64 events");
 }
 
 store_test!(each_caller_gets_its_own_answer_whatever_becomes_of_its_neighbours, |store, sql| {

@@ -8,34 +8,43 @@ use std::sync::Arc;
 
 use super::insert::{insert, sort};
 use super::known::{Verdict, find, judge};
+use super::shared_error::same;
 use super::{LOCK_TIMEOUT_MS, TRIES, keeps_changing};
 use crate::event::NewEvent;
-use crate::store::group::{WriteTogether, Written};
 use crate::store::postgres::call::Caller;
-use crate::store::shared_error::same;
 use crate::store::{EnqueueError, Enqueued, StoreError};
 
 /// How long somebody's uncommitted row with the same key or id is waited for while others wait for the same commit, or for
 /// their turn: long enough for any ordinary commit, and for less than a deadlock takes to be noticed.
 const SHORT_LOCK_TIMEOUT_MS: &str = "100";
 
-impl WriteTogether for Caller {
-    async fn write_together(&self, events: Arc<Vec<NewEvent>>, patient: bool) -> Result<Vec<Written>, StoreError> {
-        let lock_timeout = if patient { LOCK_TIMEOUT_MS } else { SHORT_LOCK_TIMEOUT_MS };
-        let mut answers: Vec<Option<Written>> = events.iter().map(|_| None).collect();
-        for _ in 0..TRIES {
-            let left: Vec<usize> = (0..events.len()).filter(|index| answers[*index].is_none()).collect();
-            if left.is_empty() {
-                break;
-            }
-            match write_once(self, &events, left.clone(), lock_timeout).await {
-                Ok(written) => written.into_iter().for_each(|(index, written)| answers[index] = Some(written)),
-                Err(error) if left.len() == events.len() => return Err(error),
-                Err(error) => fail(left, error).for_each(|(index, failed)| answers[index] = Some(failed)),
-            }
+/// What became of one event.
+pub(super) type Written = Result<Enqueued, EnqueueError>;
+
+/// Writes events that have nothing to do with one another, commits, and says what became of each, in their order. The index
+/// in an event's error is 0. Only `patient`ly is a row waited for that somebody else has locked.
+///
+/// # Errors
+/// Nothing was written. [`StoreError::Data`] and [`StoreError::Locked`] may be the fault of a single event.
+pub(super) async fn write_together(
+    caller: &Caller,
+    events: Arc<Vec<NewEvent>>,
+    patient: bool,
+) -> Result<Vec<Written>, StoreError> {
+    let lock_timeout = if patient { LOCK_TIMEOUT_MS } else { SHORT_LOCK_TIMEOUT_MS };
+    let mut answers: Vec<Option<Written>> = events.iter().map(|_| None).collect();
+    for _ in 0..TRIES {
+        let left: Vec<usize> = (0..events.len()).filter(|index| answers[*index].is_none()).collect();
+        if left.is_empty() {
+            break;
         }
-        Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(keeps_changing().into()))).collect())
+        match write_once(caller, &events, left.clone(), lock_timeout).await {
+            Ok(written) => written.into_iter().for_each(|(index, written)| answers[index] = Some(written)),
+            Err(error) if left.len() == events.len() => return Err(error),
+            Err(error) => fail(left, error).for_each(|(index, failed)| answers[index] = Some(failed)),
+        }
     }
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(keeps_changing().into()))).collect())
 }
 
 /// Writes the events that are left and says what became of them; of those whose opposite has vanished meanwhile, nothing.

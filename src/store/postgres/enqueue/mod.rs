@@ -1,12 +1,14 @@
 //! Enqueueing: all events of a request or none, each new or a replay. A request with a single event is written together
-//! with those of others, see [`group`].
+//! with those of others, see [`groups`].
 //!
 //! Without keys and ids of the caller's own nothing can clash, and one autocommit statement does it. With them, what the
 //! insert passed over is compared with what is there, in one transaction on a task of its own.
 
 mod group;
+mod groups;
 mod insert;
 mod known;
+mod shared_error;
 
 use std::collections::HashMap;
 
@@ -14,6 +16,7 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
+pub(super) use self::groups::Groups;
 use self::insert::{insert, sort};
 use self::known::{Verdict, find, judge};
 use super::call::Caller;

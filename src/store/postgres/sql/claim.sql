@@ -1,5 +1,5 @@
 -- outbox: claim
--- $1 types, $2 allowances, $3 and $4 scan positions, $5 leases in microseconds.
+-- $1 types in ascending order, $2 allowances, $3 and $4 scan positions, $5 leases in microseconds.
 -- Picked in a MATERIALIZED CTE, so that no plan can claim more than the allowance, and updated by an array of ids, so
 -- that no plan can join the whole table. A claim changes no indexed column: it is a HOT update.
 WITH picked AS MATERIALIZED (
@@ -20,7 +20,7 @@ WITH picked AS MATERIALIZED (
 UPDATE {events} AS e
 SET {status} = {processing},
     {locked_at} = now(),
-    {lease_until} = now() + ($5::bigint[])[array_position($1::text[], e.{event_type})] * interval '1 microsecond',
+    {lease_until} = now() + ($5::bigint[])[width_bucket(e.{event_type}, $1::text[])] * interval '1 microsecond',
     {claim_no} = e.{claim_no} + 1
 WHERE e.{id} = ANY (ARRAY (SELECT picked.id FROM picked)) AND e.{status} = {pending}
 RETURNING {claimed_columns}

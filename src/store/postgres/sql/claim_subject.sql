@@ -1,6 +1,6 @@
 -- outbox: claim one subject's events
 -- "Not processed" is written as the index on subjects has it, so that no plan can walk a whole lane for one subject.
--- $1 types, $2 the subject, $3 events at most, $4 leases in microseconds.
+-- $1 types in ascending order, $2 the subject, $3 events at most, $4 leases in microseconds.
 WITH picked AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
@@ -15,7 +15,7 @@ WITH picked AS MATERIALIZED (
 UPDATE {events} AS e
 SET {status} = {processing},
     {locked_at} = now(),
-    {lease_until} = now() + ($4::bigint[])[array_position($1::text[], e.{event_type})] * interval '1 microsecond',
+    {lease_until} = now() + ($4::bigint[])[width_bucket(e.{event_type}, $1::text[])] * interval '1 microsecond',
     {claim_no} = e.{claim_no} + 1
 WHERE e.{id} = ANY (ARRAY (SELECT picked.id FROM picked)) AND e.{status} = {pending}
 RETURNING {claimed_columns}

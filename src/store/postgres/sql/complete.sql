@@ -1,5 +1,6 @@
 -- outbox: settle completed events without a line in the log
--- $1 ids in order, $2 their claim numbers. The fence is looked up per row; a join could be planned the wrong way round.
+-- $1 ids in ascending order, $2 their claim numbers. The fence is looked up per row, by a binary search: a join could be
+-- planned the wrong way round, and a linear search would make large batches dear.
 UPDATE {events} AS e
 SET {status} = {completed},
     {processed_at} = now(),
@@ -8,5 +9,5 @@ SET {status} = {completed},
     {deferred_since} = NULL
 WHERE e.{id} = ANY ($1::uuid[])
   AND e.{status} = {processing}
-  AND e.{claim_no} = ($2::bigint[])[array_position($1::uuid[], e.{id})]
+  AND e.{claim_no} = ($2::bigint[])[width_bucket(e.{id}, $1::uuid[])]
 RETURNING e.{id}, e.{claim_no}

@@ -1,15 +1,15 @@
 -- outbox: settle
--- Arrays with one place per settlement: $1 ids in order, $2 claim numbers, $3 new statuses, $4 attempts spent, $5 delays
+-- Arrays with one place per settlement: $1 ids in ascending order, $2 claim numbers, $3 new statuses, $4 attempts spent, $5 delays
 -- in microseconds (NULL keeps the due time), $6 whether it also waits for the lease's end, $7 error texts (NULL keeps
 -- the last one), $8 the chain of deferrals (clear, begin, keep), $9 attempt numbers (NULL writes no line), $10 durations,
 -- $11 outcomes, $12 status codes, $13 errors, $14 responses.
 WITH held AS MATERIALIZED (
     SELECT e.{id} AS id, e.{claim_no} AS claim_no, e.{locked_at} AS locked_at,
-           array_position($1::uuid[], e.{id}) AS place
+           width_bucket(e.{id}, $1::uuid[]) AS place
     FROM {events} AS e
     WHERE e.{id} = ANY ($1::uuid[])
       AND e.{status} = {processing}
-      AND e.{claim_no} = ($2::bigint[])[array_position($1::uuid[], e.{id})]
+      AND e.{claim_no} = ($2::bigint[])[width_bucket(e.{id}, $1::uuid[])]
     ORDER BY e.{id}
     FOR UPDATE
 ),
@@ -32,10 +32,10 @@ settled AS (
                CASE WHEN ($3::text[])[place] <> {pending} THEN now() END,
                CASE WHEN ($3::text[])[place] = {dead_letter} THEN now() END,
                coalesce(($7::text[])[place], e.{last_error})
-        FROM (SELECT array_position($1::uuid[], e.{id}) AS place) AS this)
+        FROM (SELECT width_bucket(e.{id}, $1::uuid[]) AS place) AS this)
     WHERE e.{id} = ANY (ARRAY (SELECT held.id FROM held))
       AND e.{status} = {processing}
-      AND e.{claim_no} = ($2::bigint[])[array_position($1::uuid[], e.{id})]
+      AND e.{claim_no} = ($2::bigint[])[width_bucket(e.{id}, $1::uuid[])]
     RETURNING e.{id} AS id, e.{claim_no} AS claim_no
 ),
 logged AS (

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::StoreError;
+use crate::store::StoreError;
 
 /// The same error for one more caller.
 pub(super) fn same(error: &Arc<StoreError>) -> StoreError {

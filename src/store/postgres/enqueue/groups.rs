@@ -9,23 +9,29 @@
 //! caller that goes away changes nothing for its event or for the others.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
-use tokio_util::task::TaskTracker;
 
+use super::group::{Written, write_together};
 use super::shared_error::same;
-use super::{EnqueueError, Enqueued, StoreError};
 use crate::event::NewEvent;
+use crate::store::StoreError;
+use crate::store::postgres::call::Caller;
 
 /// What a group may hold: so much is written quickly, and is little to keep in memory.
 const MAX_EVENTS: usize = 500;
 const MAX_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
+
+/// Single events under way beside which another write is begun. A few callers thus do not wait for one another's commits;
+/// with many, one large group at a time costs the server least.
+const FEW_EVENTS: usize = 4;
+
+/// How long an event waits for its write to begin, as a call waits for a connection.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How many events of a group that failed are written at once, each by itself.
 const SINGLE_WRITES: usize = 4;
@@ -33,30 +39,10 @@ const SINGLE_WRITES: usize = 4;
 /// Who has waited for so long when the database turns out to be away is told so, too, and does not try in turn.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
-/// What became of one event.
-pub(super) type Written = Result<Enqueued, EnqueueError>;
-
-/// How a database writes events that have nothing to do with one another.
-pub(super) trait WriteTogether: Clone + Send + Sync + 'static {
-    /// Writes them, commits, and says what became of each, in their order. The index in an event's error is 0. Only
-    /// `patient`ly is a row waited for that somebody else has locked.
-    ///
-    /// # Errors
-    /// Nothing was written. [`StoreError::Data`] and [`StoreError::Locked`] may be the fault of a single event.
-    fn write_together(
-        &self,
-        events: Arc<Vec<NewEvent>>,
-        patient: bool,
-    ) -> impl Future<Output = Result<Vec<Written>, StoreError>> + Send;
-}
-
 /// The events that wait to be written.
-#[derive(Clone)]
-pub(super) struct Groups {
+#[derive(Clone, Default)]
+pub(in crate::store::postgres) struct Groups {
     queue: Arc<Mutex<Queue>>,
-    tasks: TaskTracker,
-    few: usize,
-    patience: Duration,
 }
 
 #[derive(Default)]
@@ -76,21 +62,14 @@ struct Waiting {
 }
 
 impl Groups {
-    /// Groups whose writes are `tasks`. A write is begun while fewer than `few` events are under way, so there are never
-    /// more writes at once than that, and only one when there is much to do. An event whose write has not begun within
-    /// `patience` is given up.
-    pub(super) fn new(tasks: TaskTracker, few: usize, patience: Duration) -> Self {
-        Self { queue: Arc::default(), tasks, few, patience }
-    }
-
     /// Writes an event, together with those of others, and waits until it is committed.
-    pub(super) async fn enqueue<W: WriteTogether>(&self, writer: &W, event: NewEvent) -> Written {
+    pub(in crate::store::postgres) async fn enqueue(&self, caller: &Caller, event: NewEvent) -> Written {
         let (answer, mut answered) = oneshot::channel();
         let (number, seat) = self.join(event, answer);
         if let Some(seat) = seat {
-            self.tasks.spawn(write_all(seat, writer.clone()));
+            caller.tasks().spawn(write_all(seat, caller.clone()));
         }
-        let answer = match timeout(self.patience, &mut answered).await {
+        let answer = match timeout(PATIENCE, &mut answered).await {
             Ok(answer) => answer,
             Err(_) if self.withdraw(number) => return Err(too_busy().into()),
             Err(_) => answered.await,
@@ -104,7 +83,7 @@ impl Groups {
         queue.last += 1;
         let number = queue.last;
         queue.waiting.push_back(Waiting { number, since: Instant::now(), event, answer });
-        let free = queue.under_way < self.few;
+        let free = queue.under_way < FEW_EVENTS;
         if free {
             queue.under_way += 1;
         }
@@ -124,13 +103,6 @@ impl Groups {
     }
 }
 
-impl fmt::Debug for Groups {
-    /// Leaves out the events, which hold payloads.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Groups").field("few", &self.few).finish_non_exhaustive()
-    }
-}
-
 /// The right to write, as long as there is something to write.
 struct Seat {
     groups: Groups,
@@ -145,7 +117,7 @@ impl Seat {
         let mut queue = self.groups.lock();
         queue.under_way -= self.events;
         self.events = 0;
-        if queue.under_way >= self.groups.few {
+        if queue.under_way >= FEW_EVENTS {
             return None;
         }
         let group = first_group(&mut queue.waiting);
@@ -178,31 +150,31 @@ fn first_group(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
 }
 
 /// Writes group after group until nobody waits.
-async fn write_all<W: WriteTogether>(mut seat: Seat, writer: W) {
+async fn write_all(mut seat: Seat, caller: Caller) {
     loop {
         // Whoever is ready to enqueue at this moment does so first.
         tokio::task::yield_now().await;
         let Some(group) = seat.next_group() else { break };
-        write_group(&seat.groups, &writer, group).await;
+        write_group(&seat.groups, &caller, group).await;
     }
 }
 
-async fn write_group<W: WriteTogether>(groups: &Groups, writer: &W, group: Vec<Waiting>) {
+async fn write_group(groups: &Groups, caller: &Caller, group: Vec<Waiting>) {
     let (events, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|waiting| (waiting.event, waiting.answer)).unzip();
     let events = Arc::new(events);
     // Whoever does not take an answer has gone away.
-    match writer.write_together(Arc::clone(&events), false).await {
+    match write_together(caller, Arc::clone(&events), false).await {
         Ok(written) => {
             for (answer, written) in answers.into_iter().zip(written) {
                 let _ = answer.send(written);
             }
         }
         Err(StoreError::Data { .. }) if events.len() > 1 => {
-            groups.tasks.spawn(write_each(writer.clone(), events, answers));
+            caller.tasks().spawn(write_each(caller.clone(), events, answers));
         }
         // On a task of its own: whoever waits for a lock holds up nobody else.
         Err(StoreError::Locked { .. }) => {
-            groups.tasks.spawn(write_each(writer.clone(), events, answers));
+            caller.tasks().spawn(write_each(caller.clone(), events, answers));
         }
         Err(error) => {
             let error = Arc::new(error);
@@ -216,12 +188,12 @@ async fn write_group<W: WriteTogether>(groups: &Groups, writer: &W, group: Vec<W
 }
 
 /// Writes each event by itself.
-async fn write_each<W: WriteTogether>(writer: W, events: Arc<Vec<NewEvent>>, answers: Vec<oneshot::Sender<Written>>) {
+async fn write_each(caller: Caller, events: Arc<Vec<NewEvent>>, answers: Vec<oneshot::Sender<Written>>) {
     let singles = events.iter().cloned().zip(answers);
     let writes = futures_util::stream::iter(singles).for_each_concurrent(SINGLE_WRITES, |(event, answer)| {
-        let writer = &writer;
+        let caller = &caller;
         async move {
-            let written = match writer.write_together(Arc::new(vec![event]), true).await {
+            let written = match write_together(caller, Arc::new(vec![event]), true).await {
                 Ok(mut written) => written.pop().unwrap_or_else(|| Err(unanswered().into())),
                 Err(error) => Err(error.into()),
             };
