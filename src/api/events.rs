@@ -49,14 +49,14 @@ pub(super) async fn enqueue(
 ) -> Answer {
     let key = idempotency_key(&headers)?;
     let event = body.into_new_event(key, state.settings().max_payload_bytes, "")?;
-    let payload = event.payload.clone();
+    let payload = caller.may(Scope::Payload).then(|| event.payload.clone());
     let enqueued = state.store().enqueue(&[event]).await;
     let enqueued = enqueued.map_err(|error| enqueue_problem(error, |_, field| pointer_of(field)))?;
     let Some(mut enqueued) = enqueued.into_iter().next() else {
         return Err(Problem::internal("the store answered an enqueue without its event"));
     };
     // The same fingerprint is the same payload, also for a replay.
-    enqueued.event.payload = Some(payload);
+    enqueued.event.payload = payload;
     let view = EventView::new(enqueued.event, &caller);
     let location = [(header::LOCATION, view.location())];
     if enqueued.created {

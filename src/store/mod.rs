@@ -48,7 +48,8 @@ pub trait Store: Send + Sync {
 
     /// Writes all events or none, 1–1,000 of them, already judged by [`NewEvent::problems`]. An event whose key or id is
     /// already there with the same fingerprint is a replay: nothing is written and the event is returned as it is now.
-    /// The answers come in the order of the requests, without payloads.
+    /// The answers come in the order of the requests, without payloads. A single event may share its statement and its
+    /// commit with single events of other callers; whatever becomes of those, it has its own answer.
     ///
     /// # Errors
     /// [`EnqueueError`] names the first event that cannot be written.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::event::{Event, Status};
+use crate::event::{Event, NewEvent, Status};
 use crate::timestamp::Timestamp;
 
 /// A place in a lane's order. Only a hint where to begin: what lies before it is found by the next sweep.
@@ -107,6 +107,34 @@ pub struct Enqueued {
     pub event: Event,
     /// False for a replay.
     pub created: bool,
+}
+
+impl Enqueued {
+    /// What a request has made, with what the database had to say: all else is as it was asked for.
+    pub(super) fn new(request: &NewEvent, id: Uuid, created_at: Timestamp, available_at: Timestamp) -> Self {
+        let event = Event {
+            id,
+            event_type: request.event_type.clone(),
+            subject: request.subject.clone(),
+            payload: None,
+            headers: request.headers.clone(),
+            idempotency_key: request.idempotency_key.clone(),
+            status: Status::Pending,
+            attempts: 0,
+            max_attempts: request.max_attempts,
+            requeues: 0,
+            available_at,
+            locked_at: None,
+            lease_until: None,
+            claim_no: 0,
+            deferred_since: None,
+            created_at,
+            processed_at: None,
+            dead_at: None,
+            last_error: None,
+        };
+        Self { event, created: true }
+    }
 }
 
 /// One line of the attempt log.

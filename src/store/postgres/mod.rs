@@ -1,7 +1,7 @@
 //! The store on Postgres: schema `outbox` in the application's own database.
 //!
-//! Each call is one autocommit statement (enqueueing with keys or ids is one short transaction), run by [`call`] to its
-//! end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
+//! Each call is one autocommit statement (enqueueing a batch with keys or ids is one short transaction), run by [`call`] to
+//! its end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
 
 mod call;
 mod claim;
@@ -27,6 +27,7 @@ use uuid::Uuid;
 pub use own_transaction::{complete_in, enqueue_in};
 
 use self::call::{Caller, SESSION_SETTINGS};
+use self::enqueue::Groups;
 use self::statements::Statements;
 use super::table::Table;
 use super::{
@@ -41,6 +42,8 @@ use crate::run::{RunRecord, RunReport, Trigger};
 /// An outbox in a Postgres database.
 pub struct PostgresStore {
     caller: Caller,
+    /// Single events that wait to be written together.
+    groups: Groups,
     max_payload_bytes: usize,
 }
 
@@ -57,7 +60,7 @@ impl PostgresStore {
         let prepared = !options.pooler;
         let statements = Statements::new(&Table::postgres(), options.max_payload_bytes, prepared);
         let caller = Caller::new(options, connect, statements);
-        Ok(Self { caller, max_payload_bytes: options.max_payload_bytes })
+        Ok(Self { caller, groups: Groups::default(), max_payload_bytes: options.max_payload_bytes })
     }
 
     /// The names and texts of the statements as they are sent. No part of the interface: the tests ask the database how
@@ -87,7 +90,10 @@ impl Store for PostgresStore {
     }
 
     async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
-        enqueue::enqueue(&self.caller, events).await
+        match events {
+            [event] => self.groups.enqueue(&self.caller, event.clone()).await.map(|enqueued| vec![enqueued]),
+            events => enqueue::enqueue(&self.caller, events).await,
+        }
     }
 
     async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {

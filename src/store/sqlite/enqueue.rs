@@ -8,7 +8,7 @@ use sqlx::{SqlStr, SqliteConnection};
 
 use super::SqliteStore;
 use super::error::from_sqlx;
-use super::row::{event, get, payload};
+use super::row::{event, get, id, instant, payload};
 use super::statements::Statements;
 use crate::event::{Due, NewEvent};
 use crate::store::{EnqueueError, Enqueued, StoreError};
@@ -32,7 +32,7 @@ VALUES (
     ))),
     ?3, ?4, ?5, ?6, ?7, ?8, ?9, COALESCE(?10, {now} + ?11), {now}
 )
-RETURNING {event_columns}, NULL";
+RETURNING {id}, {created_at}, {available_at}";
 
 /// ?1 key.
 pub(super) const BY_KEY: &str = "-- outbox: event of a key
@@ -135,5 +135,5 @@ async fn insert(
         .bind(due_at)
         .bind(delay);
     let row = query.fetch_one(connection).await.map_err(from_sqlx)?;
-    Ok(Enqueued { event: event(&row)?, created: true })
+    Ok(Enqueued::new(new, id(&row, 0)?, instant(&row, 1)?, instant(&row, 2)?))
 }

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use futures_util::future::join_all;
 use outboxd::api::{Scope, Token};
 use outboxd::handler::Discard;
 use std::sync::Arc;
@@ -36,6 +37,19 @@ async fn a_replay_is_200_and_other_content_under_the_same_key_is_422() {
     assert_eq!(json(&first)["id"], json(&again)["id"]);
     let other = send("k-1", "2").await;
     assert_eq!((other.status().as_u16(), json(&other)["code"].as_str()), (422, Some("idempotency-key-reused")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_from_fifty_callers_at_once_is_created_once_and_replayed_to_the_others() {
+    let api = Api::open().await;
+    let request = || {
+        let request = Request::post("/v1/events").header("idempotency-key", "k-1");
+        request.body(Body::from(r#"{"type":"a","payload":1}"#)).unwrap()
+    };
+    let answers = join_all((0..50).map(|_| api.send(request()))).await;
+    let count = |status| answers.iter().filter(|answer| answer.status() == status).count();
+    assert_eq!((count(201), count(200)), (1, 49));
+    assert!(answers.iter().all(|answer| json(answer)["id"] == json(&answers[0])["id"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

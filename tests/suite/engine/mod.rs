@@ -43,6 +43,7 @@ macro_rules! engine_test {
     };
 }
 
+mod answered;
 mod budgets;
 mod by_id;
 mod fairness;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 use outboxd::processor::RunError;
+use outboxd::store::{EnqueueError, StoreError};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::service::Service;
@@ -91,6 +92,33 @@ async fn a_database_that_is_down_is_a_503_until_it_is_back() {
     server.start_again();
     until_ready(&service).await;
     assert_eq!(service.run().await["completed"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_who_enqueue_one_after_the_other_hear_soon_of_a_database_that_is_down() {
+    let receiver = Receiver::start().await;
+    let (mut server, service, store) = start(&receiver, "20s").await;
+    enqueue(&store, 1).await;
+    server.stop();
+    let event = [NewEvent::new("a", "1")];
+    // Those who come while the first of them waits for a connection do not wait for one again and again.
+    let calls = (0..60).map(|number| {
+        let (store, event) = (&store, &event);
+        async move {
+            tokio::time::sleep(Duration::from_millis(number * 50)).await;
+            let began = Instant::now();
+            let error = store.enqueue(event).await.unwrap_err();
+            assert!(matches!(&error, EnqueueError::Store(StoreError::Unavailable { .. })), "{error:?}");
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        }
+    });
+    futures_util::future::join_all(calls).await;
+    server.start_again();
+    until_ready(&service).await;
+    let began = Instant::now();
+    while let Err(error) = store.enqueue(&event).await {
+        assert!(began.elapsed() < PATIENCE, "it does not recover: {error:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -41,6 +41,7 @@ mod claiming;
 mod counting;
 mod dropping;
 mod enqueueing;
+mod grouping;
 mod listing;
 mod migrating;
 mod missing_parts;

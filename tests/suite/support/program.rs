@@ -156,13 +156,18 @@ fn next_with(lines: &Receiver<String>, text: &str) -> String {
 
 /// One HTTP request: the status and the whole answer.
 pub fn http(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
+    http_if_answered(address, method, path, body).unwrap()
+}
+
+/// As [`http`], where the program may be gone before it has answered.
+pub fn http_if_answered(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n");
-    write!(stream, "{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
+    write!(stream, "{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}").ok()?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer)
+    stream.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().unwrap();
+    Some((status, answer))
 }
