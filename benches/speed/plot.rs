@@ -8,7 +8,7 @@ use crate::table::number;
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 88.0;
-const RIGHT: f64 = 28.0;
+const RIGHT: f64 = 40.0;
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 64.0;
 const TEXT: &str = "#24292f";

@@ -59,8 +59,6 @@ const OTHERS: [Case; 5] = [
     Case::types("1,000 types", 1_000, 0.50),
 ];
 const CONCURRENCY: usize = 500;
-/// Slices of a round.
-const SLICES: u32 = 3;
 
 pub async fn run(bench: &mut Bench) {
     let baseline = Side::make(bench, &Case::backlog("baseline", BASELINE)).await;
@@ -97,11 +95,13 @@ fn scaled(bench: &Bench, events: u64) -> u64 {
 async fn measure(bench: &mut Bench, baseline: &Side, case: &Case, with_raw: bool) {
     let side = Side::make(bench, case).await;
     let slice = scaled(bench, BASELINE);
+    let slices = bench.size(3, 1);
+    let drained = slice * slices;
     let (of_case, of_base) = (format!("{}: engine", case.name), format!("{}: engine on the baseline", case.name));
     for round in 0..bench.rounds() {
         bench.say_round(round);
         let (mut took, mut beside) = (Duration::ZERO, Duration::ZERO);
-        for _ in 0..SLICES {
+        for _ in 0..slices {
             top_up(&side, baseline, slice).await;
             // Either goes first in its turn.
             if round % 2 == 0 {
@@ -112,11 +112,11 @@ async fn measure(bench: &mut Bench, baseline: &Side, case: &Case, with_raw: bool
                 beside += baseline.engine.drain(slice).await;
             }
         }
-        bench.report.add(&of_case, RATE, rate(slice * u64::from(SLICES), took));
-        bench.report.add(&of_base, RATE, rate(slice * u64::from(SLICES), beside));
+        bench.report.add(&of_case, RATE, rate(drained, took));
+        bench.report.add(&of_base, RATE, rate(drained, beside));
         if with_raw {
-            let took = drain_raw(&side, slice).await;
-            bench.report.add(&format!("{}: raw loop 500", case.name), RATE, rate(slice * u64::from(SLICES), took));
+            let took = drain_raw(&side, slice, slices).await;
+            bench.report.add(&format!("{}: raw loop 500", case.name), RATE, rate(drained, took));
         }
         measure_claims(bench, &side, baseline, case).await;
     }
@@ -135,9 +135,9 @@ async fn top_up(side: &Side, baseline: &Side, events: u64) {
     baseline.outbox.run("CHECKPOINT").await;
 }
 
-async fn drain_raw(side: &Side, slice: u64) -> Duration {
+async fn drain_raw(side: &Side, slice: u64, slices: u64) -> Duration {
     let mut took = Duration::ZERO;
-    for _ in 0..SLICES {
+    for _ in 0..slices {
         side.outbox.insert_as(slice, side.types, State::Pending).await;
         side.outbox.run("CHECKPOINT").await;
         took += raw::drain_some(&side.outbox.url, 500, slice).await;

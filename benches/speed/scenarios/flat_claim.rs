@@ -22,7 +22,9 @@ pub struct ClaimSide {
 impl ClaimSide {
     /// Puts in what these claims will take, and looks where each lane begins.
     pub async fn begin(outbox: &Outbox, claims: usize, types: u64) -> Self {
-        outbox.insert_as((claims * EVENTS) as u64, types, State::Pending).await;
+        // As many in each lane, so that no claim comes to a lane for the last time in vain.
+        let events = (claims * EVENTS) as u64;
+        outbox.insert_as(events.next_multiple_of(types), types, State::Pending).await;
         let store = connect(&StoreOptions::new(&outbox.url)).await.expect("the database opens");
         let fronts = store.survey(None, 10_000).await.expect("a survey");
         let lane = |front: outboxd::store::LaneFront| LaneClaim {
@@ -57,7 +59,7 @@ impl ClaimSide {
         self.store.settle(&settlements).await.expect("a settlement");
     }
 
-    /// Takes what is left back out of the way, and tells the median time of a claim.
+    /// The median time of a claim.
     pub async fn finish(mut self) -> Duration {
         self.store.close().await;
         self.took.sort_unstable();
