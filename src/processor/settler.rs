@@ -135,9 +135,8 @@ impl Fates {
             Written::Applied(leases) if leases.len() == batch.len() => vec![Fate::Applied; batch.len()],
             Written::Applied(leases) => {
                 let applied: HashSet<Lease> = leases.into_iter().collect();
-                let fate = |settlement: &Settlement| match applied.contains(&settlement.lease) {
-                    true => Fate::Applied,
-                    false => Fate::Lost,
+                let fate = |settlement: &Settlement| {
+                    if applied.contains(&settlement.lease) { Fate::Applied } else { Fate::Lost }
                 };
                 batch.iter().map(fate).collect()
             }

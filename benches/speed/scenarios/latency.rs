@@ -162,7 +162,8 @@ impl Bare {
             .bind([None::<Vec<u8>>].as_slice())
             .bind([10].as_slice())
             .bind([None::<time::OffsetDateTime>].as_slice())
-            .bind([0_i64].as_slice());
+            .bind([0_i64].as_slice())
+            .bind("1000");
         query.fetch_one(&mut self.connection).await.expect("an insert")
     }
 
