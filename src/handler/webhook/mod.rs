@@ -22,7 +22,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use reqwest::Url;
+use reqwest::{Method, Request, Url};
 use reqwest::header::HeaderMap;
 
 pub use client::WebhookClient;
@@ -137,7 +137,10 @@ impl Webhook {
             // The row itself is bad: no later attempt could build another request from it.
             Err(problem) => return Outcome::DeadLetter { error: format!("request: {problem}") },
         };
-        let answer = match self.client.http().post(self.url.clone()).headers(headers).body(body).send().await {
+        let mut request = Request::new(Method::POST, self.url.clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(body.into());
+        let answer = match self.client.http().execute(request).await {
             Ok(answer) => answer,
             Err(error) => return Outcome::retry(failure::describe(error)),
         };

@@ -27,6 +27,9 @@ const CLAIM: HeaderName = HeaderName::from_static("outbox-claim");
 const CLAIM_TOKEN: HeaderName = HeaderName::from_static("outbox-claim-token");
 const DEADLINE_MS: HeaderName = HeaderName::from_static("outbox-deadline-ms");
 
+/// How many headers are outboxd's own, with those that the client adds.
+const OWN_HEADERS: usize = 16;
+
 /// Why no request can be made of an event. A plain INSERT can write such a row.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RequestProblem {
@@ -72,7 +75,8 @@ pub(super) fn build(
     let id = event.lease.event_id.to_string();
     let timestamp = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
 
-    let mut headers = event_headers(&event.headers)?;
+    let mut headers = HeaderMap::with_capacity(OWN_HEADERS + route_headers.len() + event.headers.len());
+    headers.extend(event_headers(&event.headers)?);
     for (name, value) in route_headers {
         headers.insert(name.clone(), value.clone());
     }

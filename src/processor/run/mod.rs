@@ -33,9 +33,11 @@ use crate::outcome::Settlement;
 use crate::run::{RunReport, StopReason};
 use crate::store::{LaneClaim, StoreError};
 
-/// How long a run waits for more company before it claims or settles only a few while handlers are running. A handler
-/// that takes no time ends a moment after its neighbour; without this each would cost a statement of its own.
-const LINGER: Duration = Duration::from_millis(1);
+/// How long a run waits for more company before it claims only a few while handlers are running. A handler that takes no
+/// time ends a moment after its neighbour; without this each would cost a statement of its own. Slots lie idle meanwhile.
+const CLAIM_LINGER: Duration = Duration::from_millis(1);
+/// The same before it settles: nothing lies idle meanwhile.
+const SETTLE_LINGER: Duration = Duration::from_millis(3);
 /// How often a run looks for handlers that have outstayed their time although it was theirs to notice.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How much later than its deadline a run counts a handler as gone that does not even yield.
@@ -226,7 +228,7 @@ impl Run {
     /// When to look again although nothing has happened.
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        let sweep = self.may_claim().then(|| self.shared.lanes().next_sweep().max(now + 5 * LINGER));
+        let sweep = self.may_claim().then(|| self.shared.lanes().next_sweep().max(now + 5 * CLAIM_LINGER));
         let closing = now + self.countdown.remaining().saturating_sub(CLOSING_OVERDUE);
         let end = now + self.countdown.remaining();
         let ahead = [self.claim_from, self.settle_from, closing, end].into_iter().filter(|at| *at > now);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{Id, JoinError};
 
-use super::{CLOSING_OVERDUE, Claimed, LINGER, OVERDUE, Run, Started};
+use super::{CLAIM_LINGER, CLOSING_OVERDUE, Claimed, OVERDUE, Run, SETTLE_LINGER, Started};
 use crate::handler::{Delivery, Route};
 use crate::lease::ClaimedEvent;
 use crate::outcome::{Change, Outcome, Settlement};
@@ -38,7 +38,7 @@ impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
         let Claimed { lanes, holds, mut slots, result } = claimed;
-        self.claim_from = Instant::now() + LINGER;
+        self.claim_from = Instant::now() + CLAIM_LINGER;
         let events = match result {
             Ok(events) => events,
             Err(error) => {
@@ -158,7 +158,7 @@ impl Run {
     fn note_outcome(&mut self, finished: &Finished) {
         finished.log();
         if self.finished.is_empty() {
-            self.settle_from = Instant::now() + LINGER;
+            self.settle_from = Instant::now() + SETTLE_LINGER;
         }
         match finished.settlement(self.shared.settings.log_all_attempts) {
             Some(settlement) => self.finished.push(settlement),

@@ -34,11 +34,17 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// A connection that has rested longer is asked whether it still lives before it is used.
 const RESTED: Duration = Duration::from_secs(1);
 
-/// What the statements count on: durable claims, no just-in-time compilation (11 ms a claim on large tables), and no
-/// plan that scans the table, not even one that was made while the table was empty. A row that the application has locked
-/// is not waited for as long as a whole call may take.
-pub(super) const SESSION_SETTINGS: [(&str, &str); 4] =
-    [("synchronous_commit", "on"), ("jit", "off"), ("enable_seqscan", "off"), ("lock_timeout", "1000")];
+/// What the statements count on: durable claims, no just-in-time compilation (11 ms a claim on large tables), no plan that
+/// scans the table, not even one that was made while the table was empty, and none that is made anew for each call, for
+/// their plans do not depend on what is asked. A row that the application has locked is not waited for as long as a whole
+/// call may take.
+pub(super) const SESSION_SETTINGS: [(&str, &str); 5] = [
+    ("synchronous_commit", "on"),
+    ("jit", "off"),
+    ("enable_seqscan", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("lock_timeout", "1000"),
+];
 
 /// A step's future.
 pub(super) type StepFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'c>>;

@@ -74,7 +74,7 @@ impl PostgresStore {
     /// What each of the store's sessions sets before it runs them, for the same tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn session_settings() -> [(&'static str, &'static str); 4] {
+    pub fn session_settings() -> [(&'static str, &'static str); 5] {
         SESSION_SETTINGS
     }
 }
