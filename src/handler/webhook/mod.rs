@@ -22,8 +22,8 @@ use std::fmt;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use reqwest::{Method, Request, Url};
 use reqwest::header::HeaderMap;
+use reqwest::{Method, Request, Url};
 
 pub use client::WebhookClient;
 pub use signature::{SecretError, SigningSecret};

@@ -16,15 +16,27 @@ use crate::store::{Claim, LaneClaim, SubjectClaim};
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Claims that are under way at a time, so that the database works on one while the events of the other are started.
+const MAX_CLAIMS: usize = 2;
+/// With fewer slots than these a claim may take all of them.
+const FEW_SLOTS: usize = 32;
+
+/// Slots that one claim may fill, so that the other one finds some, too.
+fn most_at_once(concurrency: usize) -> usize {
+    if concurrency < FEW_SLOTS { concurrency } else { concurrency.div_ceil(MAX_CLAIMS) }
+}
+
 impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
         self.wants_room = false;
-        if self.claiming.is_some() || !self.may_claim() {
+        if self.claiming.len() >= MAX_CLAIMS || !self.may_claim() || self.asks_for_all() {
             (self.slot, self.queuing) = (None, None);
             return;
         }
-        if self.shall_linger(self.claim_from, self.shared.slots.available_permits()) {
+        let much = most_at_once(self.shared.settings.concurrency);
+        let free = self.shared.slots.available_permits();
+        if self.shall_linger(self.claim_from, free, much) {
             return;
         }
         let eligible = self.eligibility().eligible;
@@ -65,9 +77,13 @@ impl Run {
     }
 
     /// Whether so few are better left to wait for more; never when no handler is running that could bring more.
-    fn shall_linger(&self, until: Instant, count: usize) -> bool {
-        let concurrency = self.shared.settings.concurrency;
-        !self.started.is_empty() && count < concurrency - concurrency / 8 && Instant::now() < until
+    fn shall_linger(&self, until: Instant, count: usize, much: usize) -> bool {
+        !self.started.is_empty() && count < much - much / 8 && Instant::now() < until
+    }
+
+    /// Whether the claims under way may bring all that the budget still allows.
+    fn asks_for_all(&self) -> bool {
+        self.report.claimed + self.asked_for >= u64::from(self.request.budget.batch_size)
     }
 
     /// Nothing has ended the run yet.
@@ -83,8 +99,8 @@ impl Run {
 
     /// As many free slots as the batch still allows; `None` when there is none.
     fn free_slots(&mut self) -> Option<OwnedSemaphorePermit> {
-        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
-        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(self.shared.settings.concurrency);
+        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed + self.asked_for);
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most_at_once(self.shared.settings.concurrency));
         let mut held = self.slot.take();
         let more = wanted.saturating_sub(held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
         let more = more.min(self.shared.slots.available_permits());
@@ -107,7 +123,8 @@ impl Run {
         let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit });
         let claim = Claim { lanes, subject };
         let store = Arc::clone(&self.shared.store);
-        self.claiming = Some(Box::pin(async move {
+        self.asked_for += u64::from(limit);
+        self.claiming.push(Box::pin(async move {
             let result = store.claim(&claim).await;
             Claimed { lanes: claim.lanes, holds, slots, result }
         }));
@@ -115,10 +132,10 @@ impl Run {
 
     /// Settles everything that has ended while the last settlement was under way, or beside it, when that is much.
     pub(super) fn begin_settle(&mut self) {
-        let much = self.shared.settings.concurrency.min(MAX_BATCH) / 2;
+        let much = most_at_once(self.shared.settings.concurrency).min(MAX_BATCH);
         let may_begin = match self.settling.len() {
-            0 => !self.finished.is_empty() && !self.shall_linger(self.settle_from, self.finished.len()),
-            1 => self.finished.len() >= much.max(1),
+            0 => !self.finished.is_empty() && !self.shall_linger(self.settle_from, self.finished.len(), much),
+            1 => self.finished.len() >= much,
             _ => false,
         };
         if !may_begin {
