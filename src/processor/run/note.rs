@@ -25,22 +25,11 @@ struct Brought {
     last: Option<Position>,
 }
 
-impl Brought {
-    /// Notes one event, and gives what it is counted by.
-    fn note(&mut self, event: &ClaimedEvent) -> Option<Hold> {
-        self.count += 1;
-        self.last = self.last.max(Some(position(event)));
-        self.hold.split()
-    }
-}
-
 impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
         let Claimed { lanes, holds, mut slots, result } = claimed;
         self.claim_from = Instant::now() + CLAIM_LINGER;
-        let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
-        self.asked_for = self.asked_for.saturating_sub(total as u64);
         let events = match result {
             Ok(events) => events,
             Err(error) => {
@@ -49,14 +38,25 @@ impl Run {
             }
         };
         self.report.claimed += events.len() as u64;
+        let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
         let was_short = events.len() < total;
         // A claim that brought nothing at all has met rows that others have locked: another sweep would find them again.
         self.wants_sweep |= was_short && !events.is_empty();
         self.subject_drained = self.request.subject.is_some() && was_short;
-        let mut brought = self.what_was_claimed(&lanes, holds);
+        let mut brought = self.what_was_claimed(&lanes, holds, &events);
+        if self.request.subject.is_none() {
+            let mut memory = self.shared.lanes();
+            for lane in &lanes {
+                let own = brought.get(lane.event_type.as_str());
+                let (count, last) = own.map_or((0, None), |own| (own.count, own.last));
+                memory.note_claim(&lane.event_type, last, count < lane.limit);
+            }
+        }
+        // The database works on the next claim while these are started.
+        self.begin_claim();
         for event in events {
             let (route, hold) = match brought.get_mut(event.event_type.as_str()) {
-                Some(lane) => (lane.route.clone(), lane.note(&event)),
+                Some(lane) => (lane.route.clone(), lane.hold.split()),
                 None => (None, None),
             };
             match slots.split(1) {
@@ -64,24 +64,28 @@ impl Run {
                 None => self.release(&event),
             }
         }
-        if self.request.subject.is_none() {
-            let mut memory = self.shared.lanes();
-            for lane in &lanes {
-                let (count, last) =
-                    brought.get(lane.event_type.as_str()).map_or((0, None), |own| (own.count, own.last));
-                memory.note_claim(&lane.event_type, last, count < lane.limit);
-            }
-        }
     }
 
-    /// What the claim has brought of each lane: nothing yet.
-    fn what_was_claimed<'a>(&self, lanes: &'a [LaneClaim], holds: Vec<Hold>) -> HashMap<&'a str, Brought> {
+    /// What the claim has brought of each lane.
+    fn what_was_claimed<'a>(
+        &self,
+        lanes: &'a [LaneClaim],
+        holds: Vec<Hold>,
+        events: &[ClaimedEvent],
+    ) -> HashMap<&'a str, Brought> {
         let memory = self.shared.lanes();
         let each = lanes.iter().zip(holds).map(|(lane, hold)| {
             let route = memory.route_for(&lane.event_type);
             (lane.event_type.as_str(), Brought { route, hold, count: 0, last: None })
         });
-        each.collect()
+        let mut brought: HashMap<&str, Brought> = each.collect();
+        for event in events {
+            if let Some(lane) = brought.get_mut(event.event_type.as_str()) {
+                lane.count += 1;
+                lane.last = lane.last.max(Some(position(event)));
+            }
+        }
+        brought
     }
 
     fn start_or_release(

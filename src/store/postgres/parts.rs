@@ -5,7 +5,7 @@ use sqlx::postgres::PgConnection;
 use crate::store::{StoreError, parts};
 
 /// What the migrations make, as [`PRESENT`] and [`KEY`] name it.
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 19] = [
     "table outbox.event",
     "table outbox.attempt",
     "table outbox.run",
@@ -18,6 +18,7 @@ const PARTS: [&str; 18] = [
     "index outbox.event_subject",
     "index outbox.event_created_at",
     "index outbox.run_started_at",
+    "index outbox.run_idle",
     "function outbox.uuid_v7",
     "function outbox.netstring",
     "function outbox.fingerprint",
