@@ -16,8 +16,10 @@ use crate::store::{Claim, LaneClaim, SubjectClaim};
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Claims that are under way at a time.
+const MAX_CLAIMS: usize = 2;
 /// With fewer slots than these a claim may take all of them.
-const FEW_SLOTS: usize = 32;
+const FEW_SLOTS: usize = 128;
 
 /// Slots that one claim may fill: half of them, so that the database works on the next claim while the events of the last
 /// one are in their handlers' hands.
@@ -29,7 +31,7 @@ impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
         self.wants_room = false;
-        if self.claiming.is_some() || !self.may_claim() {
+        if self.claiming.len() >= MAX_CLAIMS || !self.may_claim() || self.asks_for_all() {
             (self.slot, self.queuing) = (None, None);
             return;
         }
@@ -80,6 +82,11 @@ impl Run {
         !self.started.is_empty() && count < much - much / 8 && Instant::now() < until
     }
 
+    /// Whether the claims under way may bring all that the budget still allows.
+    fn asks_for_all(&self) -> bool {
+        self.report.claimed + self.asked_for >= u64::from(self.request.budget.batch_size)
+    }
+
     /// Nothing has ended the run yet.
     fn may_begin(&self) -> bool {
         !self.stopping && self.failure.is_none() && self.report.claimed < u64::from(self.request.budget.batch_size)
@@ -93,7 +100,7 @@ impl Run {
 
     /// As many free slots as the batch still allows; `None` when there is none.
     fn free_slots(&mut self) -> Option<OwnedSemaphorePermit> {
-        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
+        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed + self.asked_for);
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most_at_once(self.shared.settings.concurrency));
         let mut held = self.slot.take();
         let more = wanted.saturating_sub(held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
@@ -117,7 +124,8 @@ impl Run {
         let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit });
         let claim = Claim { lanes, subject };
         let store = Arc::clone(&self.shared.store);
-        self.claiming = Some(Box::pin(async move {
+        self.asked_for += u64::from(limit);
+        self.claiming.push(Box::pin(async move {
             let result = store.claim(&claim).await;
             Claimed { lanes: claim.lanes, holds, slots, result }
         }));

@@ -30,6 +30,8 @@ impl Run {
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
         let Claimed { lanes, holds, mut slots, result } = claimed;
         self.claim_from = Instant::now() + CLAIM_LINGER;
+        let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
+        self.asked_for = self.asked_for.saturating_sub(total as u64);
         let events = match result {
             Ok(events) => events,
             Err(error) => {
@@ -38,7 +40,6 @@ impl Run {
             }
         };
         self.report.claimed += events.len() as u64;
-        let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
         let was_short = events.len() < total;
         // A claim that brought nothing at all has met rows that others have locked: another sweep would find them again.
         self.wants_sweep |= was_short && !events.is_empty();
