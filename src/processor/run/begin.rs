@@ -136,7 +136,7 @@ impl Run {
         let much = most_at_once(self.shared.settings.concurrency).min(MAX_BATCH);
         let may_begin = match self.settling.len() {
             0 => !self.finished.is_empty() && !self.shall_linger(self.settle_from, self.finished.len(), much),
-            1 => self.finished.len() >= much,
+            1 => self.finished.len() >= much || self.is_nearly_done(),
             _ => false,
         };
         if !may_begin {
@@ -149,6 +149,11 @@ impl Run {
         let patience = self.countdown.remaining().clamp(least, LONGEST_PATIENCE);
         let shared = Arc::clone(&self.shared);
         self.settling.push(Box::pin(async move { settle(&shared, batch, patience).await }));
+    }
+
+    /// Nothing is left to be done but to settle.
+    fn is_nearly_done(&self) -> bool {
+        !self.finished.is_empty() && self.started.is_empty() && self.claiming.is_empty()
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.

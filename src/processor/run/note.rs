@@ -53,8 +53,6 @@ impl Run {
                 memory.note_claim(&lane.event_type, last, count < lane.limit);
             }
         }
-        // The database works on the next claim while these are started.
-        self.begin_claim();
         for event in events {
             let (route, hold) = match brought.get_mut(event.event_type.as_str()) {
                 Some(lane) => (lane.route.clone(), lane.hold.split()),

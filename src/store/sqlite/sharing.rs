@@ -1,6 +1,6 @@
 //! Calls that share a transaction: what one of them does wrong is its own affair.
 
-use std::future::{pending, ready};
+use std::future::pending;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -55,9 +55,22 @@ async fn committed(store: &SqliteStore) -> Vec<String> {
 /// Runs the calls in this order behind one that holds the writer until all of them wait.
 async fn together<'a>(store: &'a SqliteStore, calls: Vec<Answer<'a>>) -> Vec<Result<(), StoreError>> {
     let (open, gate) = oneshot::channel::<()>();
-    let mut all: Vec<Answer> = vec![store.write(|_| async { Ok(gate.await.unwrap()) }.boxed()).boxed()];
+    let holds: Answer = store
+        .write(|_| {
+            async {
+                gate.await.unwrap();
+                Ok(())
+            }
+            .boxed()
+        })
+        .boxed();
+    let mut all: Vec<Answer> = vec![holds];
     all.extend(calls);
-    all.push(async { ready(Ok(open.send(()).unwrap())).await }.boxed());
+    let opens = async {
+        open.send(()).unwrap();
+        Ok(())
+    };
+    all.push(opens.boxed());
     let mut answers = join_all(all).await;
     answers.pop();
     answers.remove(0).ok();
