@@ -16,8 +16,6 @@ use crate::store::{Claim, LaneClaim, SubjectClaim};
 const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Claims that are under way at a time.
-const MAX_CLAIMS: usize = 2;
 /// With fewer slots than these a claim may take all of them.
 const FEW_SLOTS: usize = 128;
 
@@ -31,12 +29,12 @@ impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
         self.wants_room = false;
-        if self.claiming.len() >= MAX_CLAIMS || !self.may_claim() || self.asks_for_all() {
+        let much = most_at_once(self.shared.settings.concurrency);
+        let free = self.shared.slots.available_permits();
+        if !self.may_claim() || !self.may_claim_beside_others(free, much) {
             (self.slot, self.queuing) = (None, None);
             return;
         }
-        let much = most_at_once(self.shared.settings.concurrency);
-        let free = self.shared.slots.available_permits();
         if self.shall_linger(self.claim_from, free, much) {
             return;
         }
@@ -82,9 +80,17 @@ impl Run {
         !self.started.is_empty() && count < much - much / 8 && Instant::now() < until
     }
 
-    /// Whether the claims under way may bring all that the budget still allows.
-    fn asks_for_all(&self) -> bool {
-        self.report.claimed + self.asked_for >= u64::from(self.request.budget.batch_size)
+    /// Whether another claim is worth its statement although one is under way: it needs room for many events, and a budget
+    /// that the first one may not use up.
+    fn may_claim_beside_others(&self, free: usize, much: usize) -> bool {
+        match self.claiming.len() {
+            0 => true,
+            1 => {
+                let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
+                free >= much.div_ceil(2) && self.asked_for < left
+            }
+            _ => false,
+        }
     }
 
     /// Nothing has ended the run yet.
