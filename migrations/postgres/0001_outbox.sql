@@ -12,14 +12,12 @@ AS $$
         'hex')::uuid
 $$;
 
--- A domain is checked when a value is given, a table's CHECK at every update of a row: as one of those, the pattern took
--- half of the database's time.
-CREATE DOMAIN outbox.event_type AS text COLLATE "C"
-    CHECK (octet_length(VALUE) BETWEEN 1 AND 200 AND VALUE !~ '[^A-Za-z0-9._:/-]');
-
 CREATE TABLE outbox.event (
     id uuid PRIMARY KEY DEFAULT outbox.uuid_v7(),
-    event_type outbox.event_type NOT NULL,
+    -- Every update of a row looks at its CHECKs again. Written with a bounded repetition ({1,200}), this pattern took half
+    -- of the database's time; as it is, none that can be measured.
+    event_type text COLLATE "C" NOT NULL
+        CHECK (octet_length(event_type) BETWEEN 1 AND 200 AND event_type !~ '[^A-Za-z0-9._:/-]'),
     target text COLLATE "C" NOT NULL DEFAULT '',
     subject text CHECK (length(subject) <= 255),
     payload json NOT NULL,

@@ -17,7 +17,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Sweeps that take no longer than this are never put off.
 const CHEAP_SWEEP: Duration = Duration::from_millis(5);
 /// Sweeps may take at most this share of the time: one in so many.
-const SWEEP_SHARE: u32 = 20;
+const SWEEP_SHARE: u32 = 40;
 
 /// One lane as it was last seen.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ pub(super) struct Lane {
     pub(super) claimable: bool,
     /// When its next event becomes due.
     pub(super) next_due_at: Option<Timestamp>,
+    /// When a survey last looked at it; what was claimed before that knows less.
+    surveyed_at: Option<Instant>,
     /// When its expired leases were last looked for.
     reaped_at: Option<Instant>,
 }
@@ -56,7 +58,7 @@ impl Lanes {
         Self { registry, by_type: BTreeMap::new(), swept: None, survey_after: None }
     }
 
-    /// Whether a sweep may run again, so that all of them together take at most a twentieth of the time.
+    /// Whether a sweep may run again, so that all of them together take at most a fortieth of the time.
     pub(super) fn may_sweep(&self) -> bool {
         self.swept.is_none_or(|swept| {
             swept.took <= CHEAP_SWEEP || swept.at.elapsed() >= swept.took.saturating_mul(SWEEP_SHARE)
@@ -91,6 +93,7 @@ impl Lanes {
             lane.claimable = front.claimable.is_some();
             lane.position = front.claimable.or(lane.position);
             lane.next_due_at = front.next_due_at;
+            lane.surveyed_at = Some(Instant::now());
         }
     }
 
@@ -112,9 +115,11 @@ impl Lanes {
         }
     }
 
-    /// Notes how far a claim has come; one that brought less than it could take has found the lane's end.
-    pub(super) fn note_claim(&mut self, event_type: &str, last: Option<Position>, was_short: bool) {
-        if let Some(lane) = self.by_type.get_mut(event_type) {
+    /// Notes how far a claim that began at `begun` has come; one that brought less than it could take has found the lane's
+    /// end. A survey that ended since has seen more, perhaps an event that came late behind the claim's back.
+    pub(super) fn note_claim(&mut self, event_type: &str, begun: Instant, last: Option<Position>, was_short: bool) {
+        let lane = self.by_type.get_mut(event_type);
+        if let Some(lane) = lane.filter(|lane| lane.surveyed_at.is_none_or(|at| at <= begun)) {
             lane.position = lane.position.max(last);
             lane.claimable = !was_short;
         }
@@ -165,8 +170,8 @@ mod tests {
     fn a_claim_moves_the_position_on_and_a_survey_puts_it_back() {
         let mut lanes = nothing_known();
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
-        lanes.note_claim("a", Some(at(9)), false);
-        lanes.note_claim("a", Some(at(7)), false);
+        lanes.note_claim("a", Instant::now(), Some(at(9)), false);
+        lanes.note_claim("a", Instant::now(), Some(at(7)), false);
         assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(9))));
         lanes.note_survey(None, &[front("a", Some(at(6)))], true);
         assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(6))));
@@ -176,10 +181,20 @@ mod tests {
     fn a_lane_that_came_back_short_is_drained_until_the_next_survey() {
         let mut lanes = nothing_known();
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
-        lanes.note_claim("a", None, true);
+        lanes.note_claim("a", Instant::now(), None, true);
         assert!(lanes.iter().all(|(_, lane)| !lane.claimable));
         lanes.note_survey(None, &[front("a", Some(at(8)))], true);
         assert!(lanes.iter().all(|(_, lane)| lane.claimable));
+    }
+
+    #[test]
+    fn a_claim_that_began_before_a_survey_does_not_undo_what_the_survey_saw() {
+        let mut lanes = nothing_known();
+        let begun = Instant::now();
+        lanes.note_survey(None, &[front("a", Some(at(5)))], true);
+        lanes.note_claim("a", begun, Some(at(9)), true);
+        let seen = lanes.iter().next().map(|(_, lane)| (lane.position, lane.claimable));
+        assert_eq!(seen, Some((Some(at(5)), true)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// With fewer slots than these a claim may take all of them.
-const FEW_SLOTS: usize = 128;
+const FEW_SLOTS: usize = 32;
 
 /// Slots that one claim may fill: half of them, so that the database works on the next claim while the events of the last
 /// one are in their handlers' hands.
@@ -31,7 +31,7 @@ impl Run {
         self.wants_room = false;
         let much = most_at_once(self.shared.settings.concurrency);
         let free = self.shared.slots.available_permits();
-        if !self.may_claim() || !self.may_claim_beside_others(free, much) {
+        if self.claiming.is_some() || !self.may_claim() {
             (self.slot, self.queuing) = (None, None);
             return;
         }
@@ -80,19 +80,6 @@ impl Run {
         !self.started.is_empty() && count < much - much / 8 && Instant::now() < until
     }
 
-    /// Whether another claim is worth its statement although one is under way: it needs room for many events, and a budget
-    /// that the first one may not use up.
-    fn may_claim_beside_others(&self, free: usize, much: usize) -> bool {
-        match self.claiming.len() {
-            0 => true,
-            1 => {
-                let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
-                free >= much.div_ceil(2) && self.asked_for < left
-            }
-            _ => false,
-        }
-    }
-
     /// Nothing has ended the run yet.
     fn may_begin(&self) -> bool {
         !self.stopping && self.failure.is_none() && self.report.claimed < u64::from(self.request.budget.batch_size)
@@ -106,7 +93,7 @@ impl Run {
 
     /// As many free slots as the batch still allows; `None` when there is none.
     fn free_slots(&mut self) -> Option<OwnedSemaphorePermit> {
-        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed + self.asked_for);
+        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most_at_once(self.shared.settings.concurrency));
         let mut held = self.slot.take();
         let more = wanted.saturating_sub(held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
@@ -130,10 +117,10 @@ impl Run {
         let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit });
         let claim = Claim { lanes, subject };
         let store = Arc::clone(&self.shared.store);
-        self.asked_for += u64::from(limit);
-        self.claiming.push(Box::pin(async move {
+        let begun = Instant::now();
+        self.claiming = Some(Box::pin(async move {
             let result = store.claim(&claim).await;
-            Claimed { lanes: claim.lanes, holds, slots, result }
+            Claimed { begun, lanes: claim.lanes, holds, slots, result }
         }));
     }
 
@@ -159,7 +146,7 @@ impl Run {
 
     /// Nothing is left to be done but to settle.
     fn is_nearly_done(&self) -> bool {
-        !self.finished.is_empty() && self.started.is_empty() && self.claiming.is_empty()
+        !self.finished.is_empty() && self.started.is_empty() && self.claiming.is_none()
     }
 
     /// Sweeps when a claim found the end of a lane, and about every second.

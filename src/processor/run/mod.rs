@@ -52,6 +52,7 @@ type UnderWay<T> = Option<BoxFuture<'static, T>>;
 
 /// A claim that has come back.
 struct Claimed {
+    begun: Instant,
     lanes: Vec<LaneClaim>,
     holds: Vec<Hold>,
     slots: OwnedSemaphorePermit,
@@ -91,9 +92,7 @@ pub(super) struct Run {
     /// Types with live events, as the last sweep saw them.
     types: Vec<String>,
     announced: bool,
-    claiming: FuturesUnordered<BoxFuture<'static, Claimed>>,
-    /// Events that the claims under way may bring.
-    asked_for: u64,
+    claiming: UnderWay<Claimed>,
     settling: FuturesUnordered<BoxFuture<'static, Settled>>,
     sweeping: UnderWay<Result<Swept, StoreError>>,
     handlers: JoinSet<Finished>,
@@ -131,8 +130,7 @@ impl Run {
             report: RunReport::begun(Uuid::now_v7()),
             types: Vec::new(),
             announced: false,
-            claiming: FuturesUnordered::new(),
-            asked_for: 0,
+            claiming: None,
             settling: FuturesUnordered::new(),
             sweeping: None,
             handlers: JoinSet::new(),
@@ -204,7 +202,7 @@ impl Run {
 
     /// Nothing is under way. (What could begin has just begun.)
     fn is_done(&self) -> bool {
-        self.claiming.is_empty()
+        self.claiming.is_none()
             && self.settling.is_empty()
             && self.sweeping.is_none()
             && self.started.is_empty()
@@ -216,7 +214,7 @@ impl Run {
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
         let wake_at = self.wake_at();
         tokio::select! {
-            Some(claimed) = self.claiming.next() => Step::Claimed(claimed),
+            claimed = next(&mut self.claiming) => Step::Claimed(claimed),
             Some(settled) = self.settling.next() => Step::Settled(settled),
             swept = next(&mut self.sweeping) => Step::Swept(swept),
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),

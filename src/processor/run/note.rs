@@ -28,10 +28,9 @@ struct Brought {
 impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
-        let Claimed { lanes, holds, mut slots, result } = claimed;
+        let Claimed { begun, lanes, holds, mut slots, result } = claimed;
         self.claim_from = Instant::now() + CLAIM_LINGER;
         let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
-        self.asked_for = self.asked_for.saturating_sub(total as u64);
         let events = match result {
             Ok(events) => events,
             Err(error) => {
@@ -50,9 +49,11 @@ impl Run {
             for lane in &lanes {
                 let own = brought.get(lane.event_type.as_str());
                 let (count, last) = own.map_or((0, None), |own| (own.count, own.last));
-                memory.note_claim(&lane.event_type, last, count < lane.limit);
+                memory.note_claim(&lane.event_type, begun, last, count < lane.limit);
             }
         }
+        // The database works on the next claim while these are started.
+        self.begin_claim();
         for event in events {
             let (route, hold) = match brought.get_mut(event.event_type.as_str()) {
                 Some(lane) => (lane.route.clone(), lane.hold.split()),

@@ -37,6 +37,9 @@ impl fmt::Debug for Writer {
     }
 }
 
+/// How much time a call must have left to take others along.
+const LEAST_TIME: Duration = Duration::from_secs(1);
+
 /// The place of the one who writes.
 enum Seat {
     /// The connection; none before the first call and after one that left it in a state that nobody knows.
@@ -61,6 +64,12 @@ impl Writer {
         let mut seat = self.seat.lock().await;
         let Some(first) = self.next() else { return };
         let ends_at = first.ends_at();
+        if ends_at <= Instant::now() {
+            // It has waited too long to begin; the connection has nothing to do with it.
+            drop(seat);
+            first.answer(Err(&Failure::TooSlow));
+            return;
+        }
         let mut steps = vec![first];
         let result = timeout_at(ends_at, self.transaction(&mut seat, &mut steps)).await;
         let result = result.unwrap_or(Err(Failure::TooSlow));
@@ -97,7 +106,9 @@ impl Writer {
                 return Ok(transaction.rollback().await?);
             }
         }
-        while steps.len() < MOST_STEPS && begun.elapsed() < OPEN_FOR {
+        // Whoever comes along is answered by the first one's deadline.
+        let has_time = steps.iter().all(|first| first.ends_at() >= begun + LEAST_TIME);
+        while has_time && steps.len() < MOST_STEPS && begun.elapsed() < OPEN_FOR {
             let Some(step) = self.next() else { break };
             // Before anything can go wrong, so that it will be answered.
             steps.push(step);

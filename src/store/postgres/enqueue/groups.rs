@@ -169,7 +169,8 @@ async fn write_group(groups: &Groups, caller: &Caller, group: Vec<Waiting>) {
                 let _ = answer.send(written);
             }
         }
-        Err(StoreError::Data { .. }) if events.len() > 1 => {
+        // A trigger of somebody's own may fail a row in any way.
+        Err(StoreError::Data { .. } | StoreError::Internal { .. }) if events.len() > 1 => {
             caller.tasks().spawn(write_each(caller.clone(), events, answers));
         }
         // On a task of its own: whoever waits for a lock holds up nobody else.

@@ -25,9 +25,9 @@ written AS (
     FROM new
     ORDER BY new.place
     ON CONFLICT DO NOTHING
-    RETURNING {id}, {created_at}, {available_at}
+    RETURNING {id}, {idempotency_key}, {created_at}, {available_at}
 )
 -- Nothing else has come out other than it was given.
 SELECT new.place, e.{id}, e.{created_at}, e.{available_at}
 FROM new
-JOIN written AS e ON e.{id} = new.id
+JOIN written AS e ON e.{id} = new.id AND e.{idempotency_key} IS NOT DISTINCT FROM new.idempotency_key
