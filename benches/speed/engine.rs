@@ -97,6 +97,15 @@ impl Engine {
         Self { child, address, _folder: folder }
     }
 
+    /// One for each concurrency, that complete events without any work.
+    pub async fn start_discarding<const N: usize>(url: &str, concurrencies: [usize; N]) -> Vec<(usize, Self)> {
+        let mut engines = Vec::new();
+        for concurrency in concurrencies {
+            engines.push((concurrency, Self::start(Setup::discarding(url, concurrency)).await));
+        }
+        engines
+    }
+
     /// A connection of its own.
     pub async fn client(&self) -> Client {
         Client::connect(self.address, TOKEN).await

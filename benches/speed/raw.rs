@@ -27,16 +27,25 @@ pub struct Session {
     pub keeps_position: bool,
 }
 
+/// A connection that is set as the store's own are.
+pub async fn connect(url: &str) -> PgConnection {
+    let options: PgConnectOptions = url.parse().expect("a URL");
+    let options = options.options(PostgresStore::session_settings()).disable_statement_logging();
+    PgConnection::connect_with(&options).await.expect("Postgres answers")
+}
+
+/// The store's statements, by their names.
+pub fn statements(url: &str) -> impl Fn(&str) -> SqlStr {
+    let statements = PostgresStore::connect(&StoreOptions::new(url)).expect("a URL").statements();
+    move |name| {
+        let found = statements.iter().find(|(known, _)| *known == name);
+        AssertSqlSafe(found.expect("the store has this statement").1.clone()).into_sql_str()
+    }
+}
+
 impl Session {
     pub async fn open(url: &str) -> Self {
-        let options: PgConnectOptions = url.parse().expect("a URL");
-        let options = options.options(PostgresStore::session_settings()).disable_statement_logging();
-        let connection = PgConnection::connect_with(&options).await.expect("Postgres answers");
-        let statements = PostgresStore::connect(&StoreOptions::new(url)).expect("a URL").statements();
-        let named = |name: &str| {
-            let found = statements.iter().find(|(known, _)| *known == name);
-            AssertSqlSafe(found.expect("the store has this statement").1.clone()).into_sql_str()
-        };
+        let (connection, named) = (connect(url).await, statements(url));
         let position = (OffsetDateTime::UNIX_EPOCH, Uuid::nil());
         Self { connection, claim: named("claim"), complete: named("complete"), position, keeps_position: true }
     }

@@ -85,11 +85,10 @@ impl Lanes {
             before || beyond || fronts.binary_search_by(|front| front.event_type.as_str().cmp(event_type)).is_ok()
         });
         for front in fronts {
-            if !self.by_type.contains_key(&front.event_type) {
+            let lane = self.by_type.entry(front.event_type.clone()).or_insert_with(|| {
                 let route = self.registry.route_for(&front.event_type).cloned();
-                self.by_type.insert(front.event_type.clone(), Lane { route, ..Lane::default() });
-            }
-            let Some(lane) = self.by_type.get_mut(&front.event_type) else { continue };
+                Lane { route, ..Lane::default() }
+            });
             lane.claimable = front.claimable.is_some();
             lane.position = front.claimable.or(lane.position);
             lane.next_due_at = front.next_due_at;

@@ -2,7 +2,7 @@
 
 use crate::bench::Bench;
 use crate::cost::Reading;
-use crate::engine::{Engine, Setup};
+use crate::engine::Engine;
 use crate::report::Goal;
 use crate::scenarios::enqueue;
 
@@ -16,10 +16,7 @@ const WAL_GOAL: Goal = Goal::AtMost(1_300.0);
 pub async fn run(bench: &mut Bench) {
     let events = bench.size(100_000, 2_000);
     let outbox = bench.outbox().await;
-    let mut engines = Vec::new();
-    for concurrency in CONCURRENCIES {
-        engines.push((concurrency, Engine::start(Setup::discarding(&outbox.url, concurrency)).await));
-    }
+    let engines = Engine::start_discarding(&outbox.url, CONCURRENCIES).await;
     for round in 0..bench.rounds() {
         bench.say_round(round);
         for (concurrency, engine) in &engines {

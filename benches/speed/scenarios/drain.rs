@@ -1,7 +1,7 @@
 //! No-op events through the whole engine, beside a loop of its own statements.
 
 use crate::bench::{Bench, rate};
-use crate::engine::{Engine, Setup};
+use crate::engine::Engine;
 use crate::raw;
 use crate::report::{Goal, MEBIBYTES, RATE};
 
@@ -14,10 +14,7 @@ const BATCHES: [i32; 2] = [100, 500];
 pub async fn run(bench: &mut Bench) {
     let events = bench.size(100_000, 2_000);
     let outbox = bench.outbox().await;
-    let mut engines = Vec::new();
-    for concurrency in CONCURRENCIES {
-        engines.push((concurrency, Engine::start(Setup::discarding(&outbox.url, concurrency)).await));
-    }
+    let engines = Engine::start_discarding(&outbox.url, CONCURRENCIES).await;
     for round in 0..bench.rounds() {
         bench.say_round(round);
         for batch in BATCHES {

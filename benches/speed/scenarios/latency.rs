@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use outboxd::store::StoreOptions;
-use outboxd::store::postgres::PostgresStore;
 use serde_json::Value;
-use sqlx::postgres::{PgConnectOptions, PgRow};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqlSafeStr, SqlStr};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row, SqlStr};
 use uuid::Uuid;
 
 use super::http::Poster;
@@ -14,6 +12,7 @@ use crate::bench::{Bench, milliseconds};
 use crate::client::Client;
 use crate::database::{EVENT_TYPE, Outbox};
 use crate::engine::{Engine, Setup};
+use crate::raw;
 use crate::receiver::Receiver;
 use crate::report::{Goal, MILLISECONDS};
 
@@ -118,14 +117,7 @@ struct Bare {
 
 impl Bare {
     async fn open(outbox: &Outbox, receiver: &str) -> Self {
-        let options: PgConnectOptions = outbox.url.parse().expect("a URL");
-        let options = options.options(PostgresStore::session_settings()).disable_statement_logging();
-        let connection = PgConnection::connect_with(&options).await.expect("Postgres answers");
-        let statements = PostgresStore::connect(&StoreOptions::new(&outbox.url)).expect("a URL").statements();
-        let named = |name: &str| {
-            let found = statements.iter().find(|(known, _)| *known == name);
-            AssertSqlSafe(found.expect("the store has this statement").1.clone()).into_sql_str()
-        };
+        let (connection, named) = (raw::connect(&outbox.url).await, raw::statements(&outbox.url));
         Self {
             connection,
             poster: Poster::new(receiver),

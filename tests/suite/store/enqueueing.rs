@@ -9,15 +9,15 @@ use outboxd::timestamp::Timestamp;
 use super::*;
 use crate::support::database::TestDb;
 
-fn keyed(key: &str, payload: &str) -> NewEvent {
+pub(super) fn keyed(key: &str, payload: &str) -> NewEvent {
     NewEvent { idempotency_key: Some(key.to_owned()), ..NewEvent::new("a", payload) }
 }
 
-fn with_id(id: Uuid, payload: &str) -> NewEvent {
+pub(super) fn with_id(id: Uuid, payload: &str) -> NewEvent {
     NewEvent { id: Some(id), ..NewEvent::new("a", payload) }
 }
 
-async fn rows(sql: &TestDb) -> i64 {
+pub(super) async fn rows(sql: &TestDb) -> i64 {
     sql.count("SELECT count(*) FROM {events}").await
 }
 

@@ -7,20 +7,9 @@ use futures_util::future::join_all;
 use outboxd::store::{EnqueueError, Enqueued, StoreError};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+use super::enqueueing::{keyed, rows, with_id};
 use super::*;
 use crate::support::database::TestDb;
-
-fn keyed(key: &str, payload: &str) -> NewEvent {
-    NewEvent { idempotency_key: Some(key.to_owned()), ..NewEvent::new("a", payload) }
-}
-
-fn with_id(id: Uuid, payload: &str) -> NewEvent {
-    NewEvent { id: Some(id), ..NewEvent::new("a", payload) }
-}
-
-async fn rows(sql: &TestDb) -> i64 {
-    sql.count("SELECT count(*) FROM {events}").await
-}
 
 /// Enqueues each event by itself, all at the same time.
 async fn at_once(store: &Arc<dyn Store>, events: &[NewEvent]) -> Vec<Result<Enqueued, EnqueueError>> {
