@@ -65,6 +65,11 @@ impl Lanes {
         })
     }
 
+    /// Whether a sweep takes so long that a run should not wait for it before it claims.
+    pub(super) fn sweeps_are_slow(&self) -> bool {
+        self.swept.is_some_and(|swept| swept.took > CHEAP_SWEEP)
+    }
+
     /// When a run that goes on should sweep again.
     pub(super) fn next_sweep(&self) -> Instant {
         self.swept.map_or_else(Instant::now, |swept| swept.at + SWEEP_EVERY.max(swept.took.saturating_mul(SWEEP_SHARE)))
@@ -211,8 +216,8 @@ mod tests {
         let mut lanes = nothing_known();
         assert!(lanes.may_sweep());
         lanes.note_sweep(Duration::from_secs(10));
-        assert!(!lanes.may_sweep());
+        assert!(!lanes.may_sweep() && lanes.sweeps_are_slow());
         lanes.note_sweep(Duration::from_millis(1));
-        assert!(lanes.may_sweep());
+        assert!(lanes.may_sweep() && !lanes.sweeps_are_slow());
     }
 }

@@ -31,6 +31,7 @@ pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
+use self::sweep::LeftBehind;
 use crate::handler::Registry;
 use crate::lease::ClaimKey;
 use crate::outcome::Outcome;
@@ -57,6 +58,7 @@ struct Shared {
     /// Read from the database before the first claim.
     claim_key: OnceCell<ClaimKey>,
     lanes: Mutex<Lanes>,
+    left_behind: Mutex<LeftBehind>,
     tasks: TaskTracker,
     /// No further claims.
     stop: CancellationToken,
@@ -73,6 +75,15 @@ impl Shared {
     /// The lanes' memory. It holds hints only, so one that a panic left half changed is as good as any.
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left_behind(&self) -> MutexGuard<'_, LeftBehind> {
+        self.left_behind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a sweep is worth its time now: none is going on for everybody, and slow ones have had their share.
+    fn may_sweep(&self) -> bool {
+        self.lanes().may_sweep() && !self.left_behind().is_under_way()
     }
 }
 
@@ -92,6 +103,7 @@ impl Processor {
             settings,
             in_flight: Arc::default(),
             claim_key: OnceCell::new(),
+            left_behind: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             cut_off: CancellationToken::new(),

@@ -3,9 +3,11 @@
 //! It finds what positions hide: events that were committed late with an earlier due time, and new types. It reaps in
 //! every lane, whether the lane can run or not.
 
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Shared;
@@ -36,6 +38,54 @@ pub(super) struct Swept {
     pub(super) reaped: u64,
     /// Those of their events that became dead letters.
     pub(super) dead: Vec<Uuid>,
+}
+
+/// The sweep that a run has left behind because it had no use for it any more, and what such sweeps took back.
+#[derive(Debug, Default)]
+pub(super) struct LeftBehind {
+    /// Held by the sweep's task.
+    under_way: Weak<()>,
+    swept: Swept,
+}
+
+impl LeftBehind {
+    /// Whether one is still going on.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.strong_count() > 0
+    }
+
+    /// What no run has reported yet.
+    pub(super) fn take(&mut self) -> Swept {
+        mem::take(&mut self.swept)
+    }
+
+    fn begin(&mut self) -> Arc<()> {
+        let mark = Arc::new(());
+        self.under_way = Arc::downgrade(&mark);
+        mark
+    }
+
+    fn note(&mut self, swept: Swept) {
+        self.swept.reaped += swept.reaped;
+        self.swept.dead.extend(swept.dead);
+    }
+}
+
+/// Lets a sweep go on without its run, until it ends or the processor stops. The lanes' memory learns what it sees, and
+/// the next run to end reports what it took back.
+pub(super) fn leave_behind(shared: Arc<Shared>, sweep: BoxFuture<'static, Result<Swept, StoreError>>) {
+    let mark = shared.left_behind().begin();
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            swept = sweep => match swept {
+                Ok(swept) => shared.left_behind().note(swept),
+                Err(error) => tracing::warn!(%error, "a sweep failed; the next run sweeps again"),
+            },
+            () = shared.stop.cancelled() => {}
+        }
+        drop(mark);
+    });
 }
 
 /// Looks at the front of every lane. `reap_every` says how old an earlier look for expired leases may be.

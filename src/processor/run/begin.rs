@@ -81,7 +81,7 @@ impl Run {
     }
 
     /// Nothing has ended the run yet.
-    fn may_begin(&self) -> bool {
+    pub(super) fn may_begin(&self) -> bool {
         !self.stopping && self.failure.is_none() && self.report.claimed < u64::from(self.request.budget.batch_size)
     }
 
@@ -154,11 +154,8 @@ impl Run {
         if self.sweeping.is_some() || !self.may_claim() {
             return;
         }
-        let due = {
-            let lanes = self.shared.lanes();
-            lanes.may_sweep() && (self.wants_sweep || Instant::now() >= lanes.next_sweep())
-        };
-        if due {
+        let is_due = self.wants_sweep || Instant::now() >= self.shared.lanes().next_sweep();
+        if is_due && self.shared.may_sweep() {
             self.wants_sweep = false;
             self.sweeping = Some(Box::pin(sweep(Arc::clone(&self.shared), REAP_EVERY)));
         }

@@ -1,5 +1,6 @@
 //! The end of a run: why it stopped, what is left, and the one line and one record that say so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -8,6 +9,7 @@ use super::Run;
 use crate::processor::RunError;
 use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
+use crate::processor::sweep::leave_behind;
 use crate::run::{RunReport, RunState, StopReason, Trigger};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 
@@ -20,6 +22,7 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 impl Run {
     /// Completes the report, keeps it and logs it.
     pub(super) async fn finish(mut self) -> Result<RunReport, RunError> {
+        self.hand_on_sweep();
         let left = self.eligibility();
         let reason = self.stop_reason(!left.too_late.is_empty());
         let unfit = left.unfit.into_iter().chain(left.too_late);
@@ -46,6 +49,16 @@ impl Run {
                 Err(RunError::Store { source, partial })
             }
         }
+    }
+
+    /// A sweep that is still under way goes on without the run, for those that come after it; what an earlier run's took
+    /// back is this one's to report.
+    fn hand_on_sweep(&mut self) {
+        if let Some(sweep) = self.sweeping.take() {
+            leave_behind(Arc::clone(&self.shared), sweep);
+        }
+        let left_behind = self.shared.left_behind().take();
+        self.note_reaped(left_behind);
     }
 
     /// Keeps the report. A run that could not be recorded has still done its work, so where the database has failed

@@ -188,23 +188,27 @@ impl Run {
         self.finish().await
     }
 
-    /// The sweep that every run begins with, unless sweeps are slow and another one has just been made.
+    /// The sweep that every run begins with, unless another one has just been made. Where sweeps are slow the run claims
+    /// beside it, from the lanes as they were last seen.
     async fn first_sweep(&mut self) {
-        if self.shared.lanes().may_sweep() {
-            let swept = sweep(Arc::clone(&self.shared), Duration::ZERO).await;
+        let may_sweep = self.shared.may_sweep();
+        let sweep = sweep(Arc::clone(&self.shared), Duration::ZERO);
+        if may_sweep && !self.shared.lanes().sweeps_are_slow() {
+            let swept = sweep.await;
             self.note_swept(swept);
-        } else {
-            let mut lanes = self.shared.lanes();
-            lanes.assume_claimable();
-            self.types = lanes.iter().map(|(event_type, _)| event_type.to_owned()).collect();
+            return;
         }
+        self.sweeping = may_sweep.then(|| Box::pin(sweep) as BoxFuture<'static, _>);
+        let mut lanes = self.shared.lanes();
+        lanes.assume_claimable();
+        self.types = lanes.iter().map(|(event_type, _)| event_type.to_owned()).collect();
     }
 
-    /// Nothing is under way. (What could begin has just begun.)
+    /// Nothing is under way but a sweep that a run with a full batch has no use for. (What could begin has just begun.)
     fn is_done(&self) -> bool {
         self.claiming.is_none()
             && self.settling.is_empty()
-            && self.sweeping.is_none()
+            && (self.sweeping.is_none() || !self.may_begin())
             && self.started.is_empty()
             && self.finished.is_empty()
             && self.queuing.is_none()

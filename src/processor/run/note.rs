@@ -211,13 +211,18 @@ impl Run {
         self.has_swept = true;
         match swept {
             Ok(swept) => {
-                self.report.reaped += swept.reaped;
-                swept.dead.into_iter().for_each(|id| self.report.note_dead_letter(id));
-                self.types = swept.types;
+                self.types.clone_from(&swept.types);
+                self.note_reaped(swept);
                 self.subject_drained = false;
             }
             Err(error) => _ = self.failure.get_or_insert(error),
         }
+    }
+
+    /// Counts what a sweep took back.
+    pub(super) fn note_reaped(&mut self, swept: Swept) {
+        self.report.reaped += swept.reaped;
+        swept.dead.into_iter().for_each(|id| self.report.note_dead_letter(id));
     }
 }
 
