@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::event::EventId;
 use crate::timestamp::Timestamp;
 
 /// Dead letters that a report names.
@@ -111,7 +112,8 @@ pub struct RunReport {
     /// Expired leases taken back, whatever became of their events; these are not claimed thereby.
     pub reaped: u64,
     /// At most 100 of the events that became dead letters in this run, reaped or handled.
-    pub dead_letter_ids: Vec<Uuid>,
+    #[schema(value_type = Vec<String>)]
+    pub dead_letter_ids: Vec<EventId>,
     /// Types with live events that no route takes.
     pub unrouted_types: Vec<String>,
     /// Types with due events whose handler's timeout does not fit the budget.
@@ -154,7 +156,7 @@ impl RunReport {
     }
 
     /// Remembers a dead letter, up to the cap.
-    pub fn note_dead_letter(&mut self, event_id: Uuid) {
+    pub fn note_dead_letter(&mut self, event_id: EventId) {
         if self.dead_letter_ids.len() < MAX_DEAD_LETTER_IDS {
             self.dead_letter_ids.push(event_id);
         }

@@ -6,17 +6,16 @@
 
 use std::fmt::Write as _;
 
+use super::problem::{Answer, Problem};
+use super::query::refused;
+use crate::event::EventId;
+use crate::timestamp::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
-use uuid::Uuid;
-
-use super::problem::{Answer, Problem};
-use super::query::refused;
-use crate::timestamp::Timestamp;
 
 const LIST_BYTES: usize = 8;
-const BYTES: usize = LIST_BYTES + 8 + 16;
+const LEAST_BYTES: usize = LIST_BYTES + 8;
 
 /// A list with its filters, as cursors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,26 +39,26 @@ impl List {
     }
 
     /// The cursor that goes on behind this place.
-    pub fn cursor(self, at: Timestamp, id: Uuid) -> String {
-        let mut bytes = Vec::with_capacity(BYTES);
+    pub fn cursor(self, at: Timestamp, id: &EventId) -> String {
+        let mut bytes = Vec::with_capacity(LEAST_BYTES + 36);
         bytes.extend_from_slice(&self.0);
         bytes.extend_from_slice(&at.as_micros().to_be_bytes());
-        bytes.extend_from_slice(id.as_bytes());
+        bytes.extend_from_slice(id.to_string().as_bytes());
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
     /// The place behind which a cursor goes on.
-    pub fn place(self, cursor: &str) -> Answer<(Timestamp, Uuid)> {
-        let bytes: [u8; BYTES] =
-            URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(not_a_cursor)?;
+    pub fn place(self, cursor: &str) -> Answer<(Timestamp, EventId)> {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok().filter(|bytes| bytes.len() > LEAST_BYTES);
+        let bytes = bytes.ok_or_else(not_a_cursor)?;
         let (list, place) = bytes.split_at(LIST_BYTES);
         if list != self.0 {
             return Err(refused("cursor", "was made for another list or with other filters"));
         }
         let (at, id) = place.split_at(8);
         let micros = i64::from_be_bytes(at.try_into().map_err(|_| not_a_cursor())?);
-        let id = Uuid::from_slice(id).map_err(|_| not_a_cursor())?;
-        Ok((Timestamp::from_micros(micros), id))
+        let id = str::from_utf8(id).map_err(|_| not_a_cursor())?;
+        Ok((Timestamp::from_micros(micros), EventId::from_text(id)))
     }
 }
 
@@ -69,19 +68,21 @@ fn not_a_cursor() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
     fn a_cursor_leads_back_to_its_place() {
         let list = List::new("runs", &[]);
-        let place = (Timestamp::from_micros(1_764_500_000_123_456), Uuid::now_v7());
-        assert_eq!(list.place(&list.cursor(place.0, place.1)).unwrap(), place);
+        let place = (Timestamp::from_micros(1_764_500_000_123_456), EventId::from(Uuid::now_v7()));
+        assert_eq!(list.place(&list.cursor(place.0, &place.1)).unwrap(), place);
     }
 
     #[test]
     fn a_cursor_is_refused_with_other_filters() {
         let list = List::new("dead-letters", &[Some("a"), None]);
-        let cursor = list.cursor(Timestamp::from_micros(0), Uuid::nil());
+        let cursor = list.cursor(Timestamp::from_micros(0), &Uuid::nil().into());
         for other in [
             List::new("dead-letters", &[Some("b"), None]),
             List::new("dead-letters", &[None, Some("a")]),

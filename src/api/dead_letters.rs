@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::ApiState;
 use super::auth::{Caller, Scope};
@@ -18,7 +17,7 @@ use super::path::PathId;
 use super::problem::{Answer, Code, Problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader, check_text};
 use super::whole;
-use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS};
+use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS};
 use crate::outcome::MAX_REASON_CHARS;
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Transition};
 
@@ -89,7 +88,7 @@ pub(super) async fn list(
     let page = state.store().dead_letters(&query).await?;
     Ok(Json(DeadLettersView {
         data: page.events.into_iter().map(|event| EventView::new(event, &caller)).collect(),
-        next_cursor: page.next.map(|next| list.cursor(next.dead_at, next.id)),
+        next_cursor: page.next.map(|next| list.cursor(next.dead_at, &next.id)),
     }))
 }
 
@@ -115,7 +114,7 @@ pub(super) struct RequeueBody {
 #[utoipa::path(
     post, path = "/v1/dead-letters/{id}/requeue", tag = "dead letters", operation_id = "requeueDeadLetter",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
     request_body(content = Option<RequeueBody>),
@@ -137,8 +136,8 @@ pub(super) async fn requeue(
         return Err(Problem::field("/max_attempts", "must be 1 to 100"));
     }
     let change = RequeueChange { delay: Duration::from_millis(delay_ms), max_attempts: body.max_attempts };
-    let transition = state.store().requeue(id, &change).await?;
-    changed(&state, &caller, id, transition, "requeued", body.note.as_deref()).await
+    let transition = state.store().requeue(&id, &change).await?;
+    changed(&state, &caller, &id, transition, "requeued", body.note.as_deref()).await
 }
 
 /// How to discard.
@@ -155,7 +154,7 @@ pub(super) struct DiscardBody {
 #[utoipa::path(
     post, path = "/v1/dead-letters/{id}/discard", tag = "dead letters", operation_id = "discardDeadLetter",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
     request_body(content = Option<DiscardBody>),
@@ -169,14 +168,14 @@ pub(super) async fn discard(
     OptionalJson(body): OptionalJson<DiscardBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
-    let transition = state.store().discard(id, body.note.as_deref().unwrap_or("discarded")).await?;
-    changed(&state, &caller, id, transition, "discarded", body.note.as_deref()).await
+    let transition = state.store().discard(&id, body.note.as_deref().unwrap_or("discarded")).await?;
+    changed(&state, &caller, &id, transition, "discarded", body.note.as_deref()).await
 }
 
 async fn changed(
     state: &ApiState,
     caller: &Caller,
-    id: Uuid,
+    id: &EventId,
     transition: Transition,
     change: &'static str,
     note: Option<&str>,

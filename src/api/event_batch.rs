@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::ApiState;
 use super::body::Json;
@@ -13,6 +12,7 @@ use super::new_event_body::NewBatchEventBody;
 use super::openapi::problem_set;
 use super::problem::{Answer, Problem, enqueue_problem};
 use super::query::{NoParameters, Query};
+use crate::event::EventId;
 
 problem_set!(BatchProblems: WithBody, EventIdConflict, IdempotencyKeyReused);
 
@@ -34,7 +34,8 @@ pub(super) struct BatchBody {
 #[schema(as = Batch)]
 pub(super) struct BatchView {
     /// The events' ids in the order of the request.
-    ids: Vec<Uuid>,
+    #[schema(value_type = Vec<String>)]
+    ids: Vec<EventId>,
     /// Events that were written.
     created: usize,
     /// Events that were already there.

@@ -33,7 +33,7 @@ pub(super) struct CancelBody {
 #[utoipa::path(
     post, path = "/v1/events/{id}/cancel", tag = "events", operation_id = "cancelEvent",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
     request_body(content = Option<CancelBody>),
@@ -47,7 +47,7 @@ pub(super) async fn cancel(
     OptionalJson(body): OptionalJson<CancelBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_REASON_CHARS)?;
-    let event = match state.store().cancel(id, body.reason.as_deref().unwrap_or("cancelled")).await? {
+    let event = match state.store().cancel(&id, body.reason.as_deref().unwrap_or("cancelled")).await? {
         Transition::Applied(event) => {
             tracing::info!(event_id = %id, token = caller.name(), "event cancelled");
             event

@@ -73,7 +73,7 @@ fn outcome_schema() -> Object {
 #[utoipa::path(
     post, path = "/v1/events/{id}/process", tag = "events", operation_id = "processEvent",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("wait_ms" = Option<u64>, Query, minimum = 0, maximum = 840_000,
             description = "How long to wait for the outcome; 30000 when it is not given. Not together with the body's."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
@@ -101,8 +101,8 @@ pub(super) async fn process(
         return Err(Problem::field("/wait_ms", format!("must be a whole number from 0 to {MAX_WAIT_MS}")));
     }
     // Awaited in place: when the caller hangs up this future is dropped, and the processor learns of it by that.
-    let processed = state.processor().process_event(id, Duration::from_millis(wait_ms)).await?;
-    let event = state.store().event(id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
+    let processed = state.processor().process_event(&id, Duration::from_millis(wait_ms)).await?;
+    let event = state.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
     let status = if processed.still_running { StatusCode::ACCEPTED } else { StatusCode::OK };
     let view = ProcessedView {
         outcome: processed.outcome.as_str(),

@@ -104,7 +104,7 @@ pub(super) struct Extended {
 #[utoipa::path(
     post, path = "/v1/events/{id}/settle", tag = "events", operation_id = "settleEvent",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
     security(()),
@@ -122,8 +122,8 @@ pub(super) async fn settle(
         return Err(Problem::field("/delay_ms", "must be at most 86400000"));
     }
     let outcome = outcome(&body);
-    state.processor().settle_by_token(id, &body.token, outcome).await?;
-    let event = state.store().event(id, false).await?.ok_or_else(Problem::event_not_found)?;
+    state.processor().settle_by_token(&id, &body.token, outcome).await?;
+    let event = state.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
     Ok(Json(EventView::whole(event)))
 }
 
@@ -131,7 +131,7 @@ pub(super) async fn settle(
 #[utoipa::path(
     post, path = "/v1/events/{id}/extend", tag = "events", operation_id = "extendEvent",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
     security(()),
@@ -147,8 +147,8 @@ pub(super) async fn extend(
     if !(MIN_LEASE_MS..=MAX_MS).contains(&body.lease_ms) {
         return Err(Problem::field("/lease_ms", "must be 1000 to 86400000"));
     }
-    state.processor().extend_by_token(id, &body.token, Duration::from_millis(body.lease_ms)).await?;
-    let event = state.store().event(id, false).await?.ok_or_else(Problem::event_not_found)?;
+    state.processor().extend_by_token(&id, &body.token, Duration::from_millis(body.lease_ms)).await?;
+    let event = state.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
     let lease_until = event.lease_until.ok_or_else(Problem::lease_lost)?;
     Ok(Json(Extended { lease_until }))
 }

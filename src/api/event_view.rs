@@ -7,12 +7,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-use uuid::Uuid;
 
 use super::ApiState;
 use super::auth::{Caller, Scope};
 use super::query::DEFAULT_OUTBOX;
-use crate::event::{Event, Status};
+use crate::event::{Event, EventId, Status};
 use crate::store::Attempt;
 use crate::timestamp::Timestamp;
 
@@ -21,7 +20,8 @@ use crate::timestamp::Timestamp;
 #[schema(as = Event)]
 pub struct EventView {
     /// Names the event; the receiver sees it on every attempt.
-    id: Uuid,
+    #[schema(value_type = String)]
+    id: EventId,
     /// The outbox it stands in.
     #[schema(example = "default")]
     outbox: &'static str,
@@ -127,7 +127,7 @@ impl EventView {
 /// so that failing to read the payload afterwards only leaves it out.
 pub(super) async fn view_changed(state: &ApiState, mut event: Event, caller: &Caller) -> EventView {
     if caller.may(Scope::Payload) {
-        let read = state.store().event(event.id, true).await;
+        let read = state.store().event(&event.id, true).await;
         event.payload = read.ok().flatten().and_then(|now| now.payload);
     }
     EventView::new(event, caller)
@@ -186,7 +186,7 @@ mod tests {
     fn event(payload: &str) -> Event {
         let at = Timestamp::from_micros(1);
         Event {
-            id: Uuid::nil(),
+            id: uuid::Uuid::nil().into(),
             event_type: "a".to_owned(),
             subject: None,
             payload: Some(payload.to_owned()),

@@ -126,7 +126,7 @@ impl FromQuery for Include {
 #[utoipa::path(
     get, path = "/v1/events/{id}", tag = "events", operation_id = "readEvent",
     params(
-        ("id" = Uuid, Path, description = "The event's id."),
+        ("id" = String, Path, description = "The event's id."),
         ("include" = Option<String>, Query, pattern = "^attempts$", description = "`attempts` adds `attempts_log`."),
         ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
     ),
@@ -138,10 +138,10 @@ pub(super) async fn read(
     PathId(id): PathId,
     Query(include): Query<Include>,
 ) -> Answer<Response> {
-    let event = state.store().event(id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
+    let event = state.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
     let mut view = EventView::new(event, &caller);
     if include.attempts {
-        view = view.with_attempts(state.store().attempts(id).await?);
+        view = view.with_attempts(state.store().attempts(&id).await?);
     }
     Ok(axum::Json(view).into_response())
 }

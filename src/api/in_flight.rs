@@ -4,13 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::ApiState;
 use super::openapi::problem_set;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader};
-use crate::event::MAX_SUBJECT_CHARS;
+use crate::event::{EventId, MAX_SUBJECT_CHARS};
 use crate::store::InFlightKey;
 
 problem_set!(InFlightProblems: Plain);
@@ -46,7 +45,8 @@ pub(super) struct InFlightView {
     in_flight: bool,
     /// At most ten of them.
     #[schema(max_items = 10)]
-    event_ids: Vec<Uuid>,
+    #[schema(value_type = Vec<String>)]
+    event_ids: Vec<EventId>,
 }
 
 /// Find pending and processing events by subject, or by a value in their payload.

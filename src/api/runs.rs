@@ -26,7 +26,8 @@ pub(super) struct ListQuery {
 impl FromQuery for ListQuery {
     fn from_query(query: &mut QueryReader) -> Answer<Self> {
         let list = List::new("runs", &[]);
-        let after = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
+        let place = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
+        let after = place.and_then(|(at, id)| Some((at, id.uuid()?)));
         Ok(Self { list, page: RunPage { after, limit: query.limit()? } })
     }
 }
@@ -56,7 +57,7 @@ pub(super) async fn list(State(state): State<ApiState>, Query(query): Query<List
     let data = state.store().runs(&query.page).await?;
     let full = data.len() >= query.page.limit as usize;
     let last = data.last().filter(|_| full);
-    let next_cursor = last.map(|run| query.list.cursor(run.started_at, run.report.run_id));
+    let next_cursor = last.map(|run| query.list.cursor(run.started_at, &run.report.run_id.into()));
     Ok(Json(RunsView { data, next_cursor }))
 }
 
@@ -74,6 +75,9 @@ pub(super) async fn read(
     PathId(run_id): PathId,
     Query(NoParameters): Query<NoParameters>,
 ) -> Answer<Json<RunRecord>> {
-    let run = state.store().run(run_id).await?;
+    let run = match run_id.uuid() {
+        Some(run_id) => state.store().run(run_id).await?,
+        None => None,
+    };
     run.map(Json).ok_or_else(|| Problem::new(Code::RunNotFound, "there is no run with this id"))
 }

@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 use uuid::Uuid;
 
 use super::{ApiSettings, Scope, Token, router};
-use crate::event::{Event, NewEvent};
+use crate::event::{Event, EventId, NewEvent};
 use crate::handler::Registry;
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
@@ -35,21 +35,22 @@ impl Store for Untouched {
     async fn enqueue(&self, _: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> { panic!("touched") }
     async fn survey(&self, _: Option<&str>, _: u32) -> Result<Vec<LaneFront>, StoreError> { panic!("touched") }
     async fn claim(&self, _: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> { panic!("touched") }
-    async fn claim_by_id(&self, _: Uuid, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> { panic!("touched") }
-    async fn is_due(&self, _: Uuid) -> Result<bool, StoreError> { panic!("touched") }
+    async fn claim_by_id(&self, _: &EventId, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> { panic!("touched") }
+    async fn is_due(&self, _: &EventId) -> Result<bool, StoreError> { panic!("touched") }
     async fn peek(&self, _: &Claim) -> Result<Peek, StoreError> { panic!("touched") }
     async fn settle(&self, _: &[Settlement]) -> Result<Vec<Lease>, StoreError> { panic!("touched") }
-    async fn extend(&self, _: Lease, _: Duration) -> Result<bool, StoreError> { panic!("touched") }
+    fn parse_id(&self, text: &str) -> Option<EventId> { EventId::from_text(text).uuid().map(EventId::Uuid) }
+    async fn extend(&self, _: &Lease, _: Duration) -> Result<Option<Lease>, StoreError> { panic!("touched") }
     async fn reap(&self, _: &[ReapLane], _: u32) -> Result<ReapPage, StoreError> { panic!("touched") }
-    async fn reap_by_id(&self, _: Uuid) -> Result<Option<Reaped>, StoreError> { panic!("touched") }
+    async fn reap_by_id(&self, _: &EventId) -> Result<Option<Reaped>, StoreError> { panic!("touched") }
     async fn claim_key(&self) -> Result<ClaimKey, StoreError> { panic!("touched") }
-    async fn event(&self, _: Uuid, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
-    async fn attempts(&self, _: Uuid) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
-    async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<Uuid>, StoreError> { panic!("touched") }
-    async fn cancel(&self, _: Uuid, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn event(&self, _: &EventId, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
+    async fn attempts(&self, _: &EventId) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
+    async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn cancel(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
     async fn dead_letters(&self, _: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> { panic!("touched") }
-    async fn requeue(&self, _: Uuid, _: &RequeueChange) -> Result<Transition, StoreError> { panic!("touched") }
-    async fn discard(&self, _: Uuid, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn requeue(&self, _: &EventId, _: &RequeueChange) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn discard(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
     async fn purge(&self, _: Duration, _: Duration, _: u32) -> Result<u64, StoreError> { panic!("touched") }
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }

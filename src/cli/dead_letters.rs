@@ -5,14 +5,13 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
 use super::process::{event_id, event_type};
 use crate::api::EventView;
-use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
+use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
 use crate::outcome::{MAX_REASON_CHARS, stored_text};
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
 
@@ -55,7 +54,7 @@ pub(super) struct ListArguments {
 pub(super) struct RequeueArguments {
     /// The event's id
     #[arg(value_parser = event_id)]
-    id: Uuid,
+    id: EventId,
     /// Becomes due so many milliseconds from now
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
     delay_ms: u64,
@@ -73,7 +72,7 @@ pub(super) struct RequeueArguments {
 pub(super) struct DiscardArguments {
     /// The event's id
     #[arg(value_parser = event_id)]
-    id: Uuid,
+    id: EventId,
     /// Why; kept as the event's last error, up to 200 characters
     #[arg(long)]
     note: Option<String>,
@@ -117,20 +116,20 @@ async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()>
 async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Result<()> {
     let change =
         RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    let transition = store.requeue(arguments.id, &change).await;
+    let transition = store.requeue(&arguments.id, &change).await;
     if matches!(transition, Ok(Transition::Applied(_))) {
         tracing::info!(event_id = %arguments.id, note = arguments.note.as_deref(), "a dead letter was requeued");
     }
-    applied(store, arguments.id, transition).await
+    applied(store, &arguments.id, transition).await
 }
 
 async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Result<()> {
     let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
-    applied(store, arguments.id, store.discard(arguments.id, &reason).await).await
+    applied(store, &arguments.id, store.discard(&arguments.id, &reason).await).await
 }
 
 /// Prints the event that was changed with its payload, or says why it was not.
-async fn applied(store: &dyn Store, id: Uuid, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
+async fn applied(store: &dyn Store, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
     match transition.map_err(output::without_causes).context("the event was not changed")? {
         Transition::Applied(mut event) => {
             // The change is done: failing to read the payload only leaves it out.

@@ -2,13 +2,13 @@
 
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
-use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
 use super::process::event_id;
 use crate::api::EventView;
+use crate::event::EventId;
 
 /// Look at events
 #[derive(Debug, Subcommand)]
@@ -19,7 +19,7 @@ pub(super) enum Command {
     Show {
         /// The event's id
         #[arg(value_parser = event_id)]
-        id: Uuid,
+        id: EventId,
         /// Print its attempt log too
         #[arg(long)]
         attempts: bool,
@@ -32,13 +32,13 @@ pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()>
     }
 }
 
-async fn show(global: &Global, id: Uuid, with_attempts: bool) -> anyhow::Result<()> {
+async fn show(global: &Global, id: EventId, with_attempts: bool) -> anyhow::Result<()> {
     let config = global.begin(None)?;
     let store = database::open_configured(&config, Schema::Require).await?;
-    let event = store.event(id, true).await.map_err(output::without_causes).context("the event cannot be read")?;
+    let event = store.event(&id, true).await.map_err(output::without_causes).context("the event cannot be read")?;
     let event = event.ok_or_else(|| anyhow!("there is no event {id}"))?;
     let attempts = if with_attempts {
-        Some(store.attempts(id).await.map_err(output::without_causes).context("the attempts cannot be read")?)
+        Some(store.attempts(&id).await.map_err(output::without_causes).context("the attempts cannot be read")?)
     } else {
         None
     };

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
@@ -14,7 +13,7 @@ use super::output;
 use super::signals::{self, Signals};
 use crate::budget::Budget;
 use crate::config::Config;
-use crate::event::check_event_type;
+use crate::event::{EventId, check_event_type};
 use crate::processor::{Processor, RunError, RunRequest};
 use crate::run::{RunReport, Trigger};
 
@@ -111,8 +110,11 @@ async fn stoppable(
 }
 
 /// Reads an event's id on the command line.
-pub(super) fn event_id(text: &str) -> Result<Uuid, String> {
-    text.parse().map_err(|_| "must be a UUID, such as 0197a0c2-7b1e-7c3a-9f00-0242ac120002".to_owned())
+pub(super) fn event_id(text: &str) -> Result<EventId, String> {
+    EventId::from_text(text)
+        .uuid()
+        .map(EventId::Uuid)
+        .ok_or_else(|| "must be a UUID, such as 0197a0c2-7b1e-7c3a-9f00-0242ac120002".to_owned())
 }
 
 /// Judges a type on the command line.

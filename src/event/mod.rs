@@ -1,15 +1,15 @@
 //! An event: what an application wrote in its own transaction, and what has become of it since.
 
 mod headers;
+mod id;
 mod new_event;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use uuid::Uuid;
-
 pub use headers::{HeaderProblem, MAX_HEADER_BYTES, MAX_HEADERS, check_event_headers, check_route_header};
+pub use id::EventId;
 pub use new_event::{Due, FieldProblem, MAX_DELAY_MS, NewEvent, check_event_type, check_idempotency_key};
 
 use crate::timestamp::Timestamp;
@@ -38,10 +38,12 @@ pub enum Status {
     DeadLetter,
     /// Not delivered on purpose. Terminal.
     Skipped,
+    /// An adopted table's label that its description does not name: nobody touches such an event.
+    Unknown,
 }
 
 impl Status {
-    /// Every status, in the order of life.
+    /// Every status that an event can be given, in the order of life.
     pub const ALL: [Self; 5] = [Self::Pending, Self::Processing, Self::Completed, Self::DeadLetter, Self::Skipped];
 
     /// The word that SQL, JSON and logs use.
@@ -53,6 +55,7 @@ impl Status {
             Self::Completed => "completed",
             Self::DeadLetter => "dead_letter",
             Self::Skipped => "skipped",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -60,7 +63,7 @@ impl Status {
     #[must_use]
     pub fn is_terminal(self) -> bool {
         match self {
-            Self::Pending | Self::Processing => false,
+            Self::Pending | Self::Processing | Self::Unknown => false,
             Self::Completed | Self::DeadLetter | Self::Skipped => true,
         }
     }
@@ -88,8 +91,8 @@ impl FromStr for Status {
 /// One event as the database shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Given by the caller or made by the database (UUID v7).
-    pub id: Uuid,
+    /// Given by the caller or made by the database (UUID v7); in an adopted table whatever its application has given.
+    pub id: EventId,
     /// What happened; decides the route.
     pub event_type: String,
     /// What the event is about.

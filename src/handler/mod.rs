@@ -70,7 +70,7 @@ impl Delivery {
     /// What the receiver may settle or extend this claim with, after it has answered `accepted`.
     #[must_use]
     pub fn claim_token(&self) -> Option<String> {
-        self.claim_key.as_ref().map(|key| key.token(self.event.lease))
+        self.claim_key.as_ref().map(|key| key.token(&self.event.lease))
     }
 
     /// The payload's JSON text, byte for byte.

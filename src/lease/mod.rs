@@ -8,10 +8,9 @@ mod token;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 pub use token::ClaimKey;
 
+use crate::event::EventId;
 use crate::timestamp::Timestamp;
 
 /// How much longer than its handler's timeout a lease lasts, so that a settlement still finds it.
@@ -21,11 +20,12 @@ pub const LEASE_MARGIN: Duration = Duration::from_secs(30);
 pub const LEAST_LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 /// The right to settle one claim of one event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease {
     /// The claimed event.
-    pub event_id: Uuid,
-    /// Which claim of the event this is; the first is 1.
+    pub event_id: EventId,
+    /// Which claim of the event this is: 1, 2, 3 …; where an adopted table has no such column, the instant of the claim in
+    /// microseconds.
     pub claim_no: i64,
 }
 
@@ -67,7 +67,7 @@ impl ClaimedEvent {
     #[cfg(test)]
     pub(crate) fn example() -> Self {
         Self {
-            lease: Lease { event_id: Uuid::nil(), claim_no: 1 },
+            lease: Lease { event_id: uuid::Uuid::nil().into(), claim_no: 1 },
             event_type: "example".to_owned(),
             subject: None,
             payload: Some("{}".to_owned()),

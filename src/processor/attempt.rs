@@ -96,7 +96,7 @@ impl Finished {
             Decision::Settle(change) => {
                 let keeps_line = log_all || self.outcome != Outcome::Complete;
                 let attempt = keeps_line.then(|| self.line());
-                Some(Settlement { lease: event.lease, change, attempt })
+                Some(Settlement { lease: event.lease.clone(), change, attempt })
             }
             Decision::KeepLease | Decision::AlreadySettled => None,
         }

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
-use uuid::Uuid;
 
 use super::attempt::attempt;
 use super::settler::{Fate, settle};
 use super::{ProcessEventError, Processed, ProcessedOutcome, Shared};
-use crate::event::{Event, Status};
+use crate::event::{Event, EventId, Status};
 use crate::handler::{Delivery, Route};
 use crate::outcome::{Change, Outcome};
 use crate::store::StoreError;
@@ -25,7 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
 
 /// Processes one event and waits at most `wait`.
-pub(super) async fn process(shared: &Arc<Shared>, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
+pub(super) async fn process(
+    shared: &Arc<Shared>,
+    id: &EventId,
+    wait: Duration,
+) -> Result<Processed, ProcessEventError> {
     let until = Instant::now() + wait.min(LONGEST_WAIT);
     let event = shared.store.event(id, false).await?.ok_or(ProcessEventError::NotFound)?;
     if let Some(answer) = left_alone(shared, &event).await? {
@@ -44,7 +47,7 @@ pub(super) async fn process(shared: &Arc<Shared>, id: Uuid, wait: Duration) -> R
         Ok(Err(_)) => return Err(ProcessEventError::ShuttingDown),
         Err(_) => return Ok(pending("limited: all of this instance's slots are taken".to_owned())),
     };
-    let work = claim_and_deliver(Arc::clone(shared), id, route, slot);
+    let work = claim_and_deliver(Arc::clone(shared), id.clone(), route, slot);
     let mut task = shared.tasks.spawn(work);
     match timeout_at(until, &mut task).await {
         Err(_) => Ok(Processed { outcome: ProcessedOutcome::Processing, reason: None, still_running: true }),
@@ -60,7 +63,8 @@ async fn left_alone(shared: &Shared, event: &Event) -> Result<Option<Processed>,
         Status::Completed => Ok(Some(as_it_is(ProcessedOutcome::Completed))),
         Status::Skipped => Ok(Some(as_it_is(ProcessedOutcome::Skipped))),
         Status::DeadLetter => Ok(Some(as_it_is(ProcessedOutcome::DeadLetter))),
-        Status::Processing => match shared.store.reap_by_id(event.id).await? {
+        Status::Unknown => Ok(Some(unknown())),
+        Status::Processing => match shared.store.reap_by_id(&event.id).await? {
             None => Ok(Some(as_it_is(ProcessedOutcome::Processing))),
             Some(reaped) if reaped.status == Status::DeadLetter => Ok(Some(as_it_is(ProcessedOutcome::DeadLetter))),
             Some(_) => Ok(None),
@@ -70,14 +74,14 @@ async fn left_alone(shared: &Shared, event: &Event) -> Result<Option<Processed>,
 
 async fn claim_and_deliver(
     shared: Arc<Shared>,
-    id: Uuid,
+    id: EventId,
     route: Arc<Route>,
     slot: OwnedSemaphorePermit,
 ) -> Result<Processed, StoreError> {
     let lease = shared.settings.lease_for(route.timeout);
     let claim_key = shared.claim_key().await?.clone();
-    let Some(event) = shared.store.claim_by_id(id, lease).await? else {
-        return why_not_claimed(&shared, id).await;
+    let Some(event) = shared.store.claim_by_id(&id, lease).await? else {
+        return why_not_claimed(&shared, &id).await;
     };
     // Runs count it too when they leave room for other types.
     let hold = shared.in_flight.hold(&event.event_type);
@@ -111,7 +115,7 @@ async fn claim_and_deliver(
 
 /// The event was pending a moment ago and could not be claimed: not due yet, or in other hands. Whether it is due is
 /// asked first: asked after its status, a claim in between would make it look as if it were not due.
-async fn why_not_claimed(shared: &Shared, id: Uuid) -> Result<Processed, StoreError> {
+async fn why_not_claimed(shared: &Shared, id: &EventId) -> Result<Processed, StoreError> {
     let is_due = shared.store.is_due(id).await?;
     let Some(event) = shared.store.event(id, false).await? else {
         return Ok(as_it_is(ProcessedOutcome::Completed));
@@ -123,7 +127,13 @@ async fn why_not_claimed(shared: &Shared, id: Uuid) -> Result<Processed, StoreEr
         Status::Completed => Ok(as_it_is(ProcessedOutcome::Completed)),
         Status::Skipped => Ok(as_it_is(ProcessedOutcome::Skipped)),
         Status::DeadLetter => Ok(as_it_is(ProcessedOutcome::DeadLetter)),
+        Status::Unknown => Ok(unknown()),
     }
+}
+
+/// Somebody else's label: it is left to them.
+fn unknown() -> Processed {
+    pending("its status is one that the outbox's description does not name".to_owned())
 }
 
 fn as_it_is(outcome: ProcessedOutcome) -> Processed {

@@ -5,42 +5,46 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::{Shared, TokenError};
-use crate::event::{Event, Status};
+use crate::event::{Event, EventId, Status};
 use crate::lease::{ClaimedEvent, Lease};
 use crate::outcome::{AttemptLine, Decision, MAX_ERROR_CHARS, Outcome, Policy, Settlement, decide, stored_text};
 
 /// Settles the claim.
-pub(super) async fn settle(shared: &Shared, id: Uuid, token: &str, outcome: Outcome) -> Result<(), TokenError> {
+pub(super) async fn settle(shared: &Shared, id: &EventId, token: &str, outcome: Outcome) -> Result<(), TokenError> {
     let lease = lease(shared, id, token).await?;
     let event = shared.store.event(id, false).await?.ok_or(TokenError::LeaseLost)?;
-    let claimed = claimed(event, lease).ok_or(TokenError::LeaseLost)?;
+    let claimed = claimed(event, &lease).ok_or(TokenError::LeaseLost)?;
     let policy =
         shared.registry.route_for(&claimed.event_type).map_or_else(Policy::default, |route| route.policy.clone());
     let Decision::Settle(change) = decide(&outcome, &claimed, &policy, fastrand::f64()) else {
         return Ok(());
     };
     let attempt = (shared.settings.log_all_attempts || outcome != Outcome::Complete).then(|| line(&claimed, &outcome));
-    let applied = shared.store.settle(&[Settlement { lease, change, attempt }]).await?;
+    let applied = shared.store.settle(&[Settlement { lease: claimed.lease, change, attempt }]).await?;
     if applied.is_empty() { Err(TokenError::LeaseLost) } else { Ok(()) }
 }
 
-/// Extends the claim.
-pub(super) async fn extend(shared: &Shared, id: Uuid, token: &str, duration: Duration) -> Result<(), TokenError> {
+/// Extends the claim and returns the token by which it is known from then on.
+pub(super) async fn extend(
+    shared: &Shared,
+    id: &EventId,
+    token: &str,
+    duration: Duration,
+) -> Result<String, TokenError> {
     let lease = lease(shared, id, token).await?;
-    if shared.store.extend(lease, duration).await? { Ok(()) } else { Err(TokenError::LeaseLost) }
+    let extended = shared.store.extend(&lease, duration).await?.ok_or(TokenError::LeaseLost)?;
+    Ok(shared.claim_key().await?.token(&extended))
 }
 
-async fn lease(shared: &Shared, id: Uuid, token: &str) -> Result<Lease, TokenError> {
+async fn lease(shared: &Shared, id: &EventId, token: &str) -> Result<Lease, TokenError> {
     let lease = shared.claim_key().await?.lease(token);
-    lease.filter(|lease| lease.event_id == id).ok_or(TokenError::Invalid)
+    lease.filter(|lease| lease.event_id == *id).ok_or(TokenError::Invalid)
 }
 
 /// The event as its claim saw it, while that claim is the present one. Both ends of the deferral's age are the
 /// database's: the chain began at one instant and this claim was made at another.
-fn claimed(event: Event, lease: Lease) -> Option<ClaimedEvent> {
+fn claimed(event: Event, lease: &Lease) -> Option<ClaimedEvent> {
     if event.status != Status::Processing || event.claim_no != lease.claim_no {
         return None;
     }
@@ -48,7 +52,7 @@ fn claimed(event: Event, lease: Lease) -> Option<ClaimedEvent> {
         Duration::from_micros(u64::try_from(locked.as_micros().saturating_sub(since.as_micros())).unwrap_or(0))
     });
     Some(ClaimedEvent {
-        lease,
+        lease: lease.clone(),
         event_type: event.event_type,
         subject: event.subject,
         payload: None,

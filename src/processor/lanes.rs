@@ -95,7 +95,7 @@ impl Lanes {
                 Lane { route, ..Lane::default() }
             });
             lane.claimable = front.claimable.is_some();
-            lane.position = front.claimable.or(lane.position);
+            lane.position = front.claimable.clone().or_else(|| lane.position.take());
             lane.next_due_at = front.next_due_at;
             lane.surveyed_at = Some(Instant::now());
         }
@@ -124,7 +124,7 @@ impl Lanes {
     pub(super) fn note_claim(&mut self, event_type: &str, begun: Instant, last: Option<Position>, was_short: bool) {
         let lane = self.by_type.get_mut(event_type);
         if let Some(lane) = lane.filter(|lane| lane.surveyed_at.is_none_or(|at| at <= begun)) {
-            lane.position = lane.position.max(last);
+            lane.position = lane.position.take().max(last);
             lane.claimable = !was_short;
         }
     }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn at(micros: i64) -> Position {
-        Position { available_at: Timestamp::from_micros(micros), id: Uuid::nil() }
+        Position { available_at: Timestamp::from_micros(micros), id: Uuid::nil().into() }
     }
 
     fn front(event_type: &str, claimable: Option<Position>) -> LaneFront {
@@ -176,9 +176,9 @@ mod tests {
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
         lanes.note_claim("a", Instant::now(), Some(at(9)), false);
         lanes.note_claim("a", Instant::now(), Some(at(7)), false);
-        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(9))));
+        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position.clone()), Some(Some(at(9))));
         lanes.note_survey(None, &[front("a", Some(at(6)))], true);
-        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position), Some(Some(at(6))));
+        assert_eq!(lanes.iter().next().map(|(_, lane)| lane.position.clone()), Some(Some(at(6))));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         let begun = Instant::now();
         lanes.note_survey(None, &[front("a", Some(at(5)))], true);
         lanes.note_claim("a", begun, Some(at(9)), true);
-        let seen = lanes.iter().next().map(|(_, lane)| (lane.position, lane.claimable));
+        let seen = lanes.iter().next().map(|(_, lane)| (lane.position.clone(), lane.claimable));
         assert_eq!(seen, Some((Some(at(5)), true)));
     }
 

@@ -23,7 +23,6 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest, TokenError};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
@@ -32,6 +31,7 @@ use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
 use self::sweep::LeftBehind;
+use crate::event::EventId;
 use crate::handler::Registry;
 use crate::lease::ClaimKey;
 use crate::outcome::Outcome;
@@ -164,7 +164,7 @@ impl Processor {
     ///
     /// # Errors
     /// See [`ProcessEventError`].
-    pub async fn process_event(&self, id: Uuid, wait: Duration) -> Result<Processed, ProcessEventError> {
+    pub async fn process_event(&self, id: &EventId, wait: Duration) -> Result<Processed, ProcessEventError> {
         // Whoever has come past the check is waited for by a shutdown.
         let _begun = self.shared.tasks.token();
         if self.is_shutting_down() {
@@ -177,15 +177,15 @@ impl Processor {
     ///
     /// # Errors
     /// See [`TokenError`].
-    pub async fn settle_by_token(&self, id: Uuid, token: &str, outcome: Outcome) -> Result<(), TokenError> {
+    pub async fn settle_by_token(&self, id: &EventId, token: &str, outcome: Outcome) -> Result<(), TokenError> {
         by_token::settle(&self.shared, id, token, outcome).await
     }
 
-    /// Moves the end of a claim's lease to `duration` from now.
+    /// Moves the end of a claim's lease to `duration` from now and returns the token that settles it from then on.
     ///
     /// # Errors
     /// See [`TokenError`].
-    pub async fn extend_by_token(&self, id: Uuid, token: &str, duration: Duration) -> Result<(), TokenError> {
+    pub async fn extend_by_token(&self, id: &EventId, token: &str, duration: Duration) -> Result<String, TokenError> {
         by_token::extend(&self.shared, id, token, duration).await
     }
 

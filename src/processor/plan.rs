@@ -50,7 +50,7 @@ pub(super) fn eligibility(
         if countdown.fits(route.timeout) {
             let lease = settings.lease_for(route.timeout);
             let event_type = event_type.to_owned();
-            result.eligible.push(LaneClaim { event_type, limit: 0, from: lane.position, lease });
+            result.eligible.push(LaneClaim { event_type, limit: 0, from: lane.position.clone(), lease });
         } else if countdown.fitted_at_start(route.timeout) {
             result.too_late.insert(event_type.to_owned());
         } else {
@@ -69,7 +69,7 @@ pub(super) fn all_fitting(lanes: &Lanes, request: &RunRequest, countdown: &Count
         .map(|(event_type, lane)| LaneClaim {
             event_type: event_type.to_owned(),
             limit: 1,
-            from: lane.position,
+            from: lane.position.clone(),
             lease: Duration::ZERO,
         })
         .collect()

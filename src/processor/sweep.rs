@@ -8,10 +8,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use uuid::Uuid;
 
 use super::Shared;
-use crate::event::Status;
+use crate::event::{EventId, Status};
 use crate::store::{LaneFront, ReapLane, StoreError};
 
 /// Lanes in one survey.
@@ -37,7 +36,7 @@ pub(super) struct Swept {
     /// How many expired leases were taken back.
     pub(super) reaped: u64,
     /// Those of their events that became dead letters.
-    pub(super) dead: Vec<Uuid>,
+    pub(super) dead: Vec<EventId>,
 }
 
 /// The sweep that a run has left behind because it had no use for it any more, and what such sweeps took back.

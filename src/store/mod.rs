@@ -7,6 +7,7 @@
 //! under a deadline. `tests/suite/store` holds the promises written here against both databases.
 
 mod connect;
+pub mod description;
 mod parts;
 pub mod postgres;
 pub mod sqlite;
@@ -25,7 +26,7 @@ pub use types::{
     Transition,
 };
 
-use crate::event::{Event, NewEvent};
+use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
@@ -64,11 +65,14 @@ pub trait Store: Send + Sync {
     /// one caller. The order of the answer is not defined.
     async fn claim(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError>;
 
+    /// The id that a caller's text means; `None` when no event of this outbox can be called so.
+    fn parse_id(&self, text: &str) -> Option<EventId>;
+
     /// Claims this one event if it is pending, due and unlocked. Never waits on a row lock.
-    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError>;
+    async fn claim_by_id(&self, id: &EventId, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError>;
 
     /// Whether this one event is pending and due, by the database's clock.
-    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError>;
+    async fn is_due(&self, id: &EventId) -> Result<bool, StoreError>;
 
     /// Whether these lanes hold claimable events right now, and when the next one becomes due. Changes nothing.
     async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError>;
@@ -77,8 +81,9 @@ pub trait Store: Send + Sync {
     /// the leases that were applied; the others were lost and changed nothing.
     async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError>;
 
-    /// Moves the end of a lease to `duration` from now; false when the lease was lost or has been settled.
-    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError>;
+    /// Moves the end of a lease to `duration` from now and returns the lease by which it is known from then on: another
+    /// one only in an adopted table that knows leases by their instants. `None` when the lease was lost or has been settled.
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError>;
 
     /// Takes back expired leases among the first `page` due events of each lane, beginning after the lane's position:
     /// processing → pending, or → `dead_letter` at the attempts limit, attempts + 1, "claim expired". Locked rows are
@@ -86,33 +91,33 @@ pub trait Store: Send + Sync {
     async fn reap(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError>;
 
     /// Takes back this one event's lease if it has expired.
-    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError>;
+    async fn reap_by_id(&self, id: &EventId) -> Result<Option<Reaped>, StoreError>;
 
     /// The key that seals claim tokens, the same for every instance on this database.
     async fn claim_key(&self) -> Result<ClaimKey, StoreError>;
 
     /// One event as it is now.
-    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError>;
+    async fn event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError>;
 
     /// The event's attempt log in the order of its claims, at most 1,000 lines.
-    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError>;
+    async fn attempts(&self, id: &EventId) -> Result<Vec<Attempt>, StoreError>;
 
     /// At most ten pending or processing events of these types (all types when empty) that match. Payloads that
     /// cannot be read as text match nothing; a value matches as the text that Postgres' `->>` would give.
-    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError>;
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError>;
 
     /// pending → skipped.
-    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError>;
+    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError>;
 
     /// Dead letters, newest first. Looks at a bounded number of rows, so that a page may be short or empty and still
     /// have a `next`.
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError>;
 
     /// `dead_letter` → pending with no attempts spent, requeues + 1.
-    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError>;
+    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError>;
 
     /// `dead_letter` → skipped.
-    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError>;
+    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError>;
 
     /// Deletes at most `limit` completed events older than `completed` and skipped ones older than `skipped` together
     /// with their attempt logs, and says how many. Never touches other events.
@@ -128,6 +133,11 @@ pub trait Store: Send + Sync {
 
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// What this outbox's table does not allow, each in a sentence for its operator. Our own tables allow everything.
+    async fn limitations(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Payloads above this many bytes are not read; a claim then says only how large they are.
     fn max_payload_bytes(&self) -> usize;

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::event::{Event, NewEvent, Status};
+use crate::event::{Event, EventId, NewEvent, Status};
 use crate::timestamp::Timestamp;
 
 /// A place in a lane's order. Only a hint where to begin: what lies before it is found by the next sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// First part of the order.
     pub available_at: Timestamp,
     /// Second part of the order.
-    pub id: Uuid,
+    pub id: EventId,
 }
 
 /// What a survey found at the front of one lane.
@@ -93,7 +93,7 @@ pub struct ReapPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reaped {
     /// Its event.
-    pub event_id: Uuid,
+    pub event_id: EventId,
     /// The event's type.
     pub event_type: String,
     /// `Pending`, or `DeadLetter` at the attempts limit.
@@ -111,7 +111,7 @@ pub struct Enqueued {
 
 impl Enqueued {
     /// What a request has made, with what the database had to say: all else is as it was asked for.
-    pub(super) fn new(request: &NewEvent, id: Uuid, created_at: Timestamp, available_at: Timestamp) -> Self {
+    pub(super) fn new(request: &NewEvent, id: EventId, created_at: Timestamp, available_at: Timestamp) -> Self {
         let event = Event {
             id,
             event_type: request.event_type.clone(),
@@ -210,12 +210,12 @@ pub struct DeadLetterQuery {
 }
 
 /// A place in the list of dead letters, which is ordered by (`dead_at`, id) downwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeadLetterPosition {
     /// First part of the order.
     pub dead_at: Timestamp,
     /// Second part of the order.
-    pub id: Uuid,
+    pub id: EventId,
 }
 
 /// A page of dead letters.

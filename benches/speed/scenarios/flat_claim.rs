@@ -49,12 +49,12 @@ impl ClaimSide {
         self.took.push(began.elapsed());
         assert!(!events.is_empty(), "the claim finds what was put there");
         for lane in &mut self.lanes[..each] {
-            lane.from = end_of(&events, &lane.event_type).max(lane.from);
+            lane.from = end_of(&events, &lane.event_type).max(lane.from.take());
         }
         self.lanes.rotate_left(each);
         let settlements: Vec<Settlement> = events
             .iter()
-            .map(|event| Settlement { lease: event.lease, change: Change::Complete, attempt: None })
+            .map(|event| Settlement { lease: event.lease.clone(), change: Change::Complete, attempt: None })
             .collect();
         self.store.settle(&settlements).await.expect("a settlement");
     }
@@ -69,5 +69,5 @@ impl ClaimSide {
 
 fn end_of(events: &[ClaimedEvent], event_type: &str) -> Option<Position> {
     let of_lane = events.iter().filter(|event| event.event_type == event_type);
-    of_lane.map(|event| Position { available_at: event.available_at, id: event.lease.event_id }).max()
+    of_lane.map(|event| Position { available_at: event.available_at, id: event.lease.event_id.clone() }).max()
 }

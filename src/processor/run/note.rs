@@ -48,7 +48,7 @@ impl Run {
             let mut memory = self.shared.lanes();
             for lane in &lanes {
                 let own = brought.get(lane.event_type.as_str());
-                let (count, last) = own.map_or((0, None), |own| (own.count, own.last));
+                let (count, last) = own.map_or((0, None), |own| (own.count, own.last.clone()));
                 memory.note_claim(&lane.event_type, begun, last, count < lane.limit);
             }
         }
@@ -82,7 +82,7 @@ impl Run {
         for event in events {
             if let Some(lane) = brought.get_mut(event.event_type.as_str()) {
                 lane.count += 1;
-                lane.last = lane.last.max(Some(position(event)));
+                lane.last = lane.last.take().max(Some(position(event)));
             }
         }
         brought
@@ -117,7 +117,7 @@ impl Run {
     }
 
     fn release(&mut self, event: &ClaimedEvent) {
-        self.finished.push(Settlement { lease: event.lease, change: Change::Release, attempt: None });
+        self.finished.push(Settlement { lease: event.lease.clone(), change: Change::Release, attempt: None });
     }
 
     /// Takes the outcome of a handler that has ended, and of all others that have ended meanwhile.
@@ -181,7 +181,7 @@ impl Run {
                 Fate::Later => self.report.lease_lost += 1,
                 Fate::Lost => {
                     self.report.lease_lost += 1;
-                    let (event_id, claim_no) = (settlement.lease.event_id, settlement.lease.claim_no);
+                    let (event_id, claim_no) = (&settlement.lease.event_id, settlement.lease.claim_no);
                     tracing::warn!(%event_id, claim_no, "a settlement changed nothing: its lease was lost");
                 }
             }
@@ -201,7 +201,7 @@ impl Run {
             Change::Release => report.released += 1,
             Change::DeadLetter { .. } => {
                 report.dead_lettered += 1;
-                report.note_dead_letter(settlement.lease.event_id);
+                report.note_dead_letter(settlement.lease.event_id.clone());
             }
         }
     }
@@ -227,7 +227,7 @@ impl Run {
 }
 
 fn position(event: &ClaimedEvent) -> Position {
-    Position { available_at: event.available_at, id: event.lease.event_id }
+    Position { available_at: event.available_at, id: event.lease.event_id.clone() }
 }
 
 fn outcome_of(started: Started, outcome: Outcome) -> Finished {

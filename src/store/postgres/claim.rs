@@ -25,12 +25,12 @@ impl LaneArrays {
     fn new(lanes: &[LaneClaim]) -> Self {
         let mut lanes: Vec<&LaneClaim> = lanes.iter().collect();
         lanes.sort_unstable_by(|one, other| one.event_type.cmp(&other.event_type));
-        let from = |lane: &LaneClaim| lane.from.unwrap_or_else(front);
+        let from = |lane: &LaneClaim| lane.from.clone().unwrap_or_else(front);
         Self {
             types: lanes.iter().map(|lane| lane.event_type.clone()).collect(),
             limits: lanes.iter().map(|lane| i32::try_from(lane.limit).unwrap_or(i32::MAX)).collect(),
             from_at: lanes.iter().map(|lane| date_time(from(lane).available_at)).collect(),
-            from_id: lanes.iter().map(|lane| from(lane).id).collect(),
+            from_id: lanes.iter().map(|lane| from(lane).id.uuid().unwrap_or_default()).collect(),
             leases: lanes.iter().map(|lane| micros(lane.lease)).collect(),
         }
     }
@@ -50,7 +50,7 @@ pub(super) async fn survey(caller: &Caller, after: Option<&str>, limit: u32) -> 
                         Ok(LaneFront {
                             event_type: row.try_get("event_type")?,
                             claimed_at_front: row.try_get("claimed_at_front")?,
-                            claimable: at.zip(id).map(|(available_at, id)| Position { available_at, id }),
+                            claimable: at.zip(id).map(|(available_at, id)| Position { available_at, id: id.into() }),
                             next_due_at: optional_instant(row, "next_due_at")?,
                         })
                     })

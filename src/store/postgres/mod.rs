@@ -34,7 +34,7 @@ use super::{
     Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
     Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
-use crate::event::{Event, NewEvent};
+use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
@@ -104,11 +104,17 @@ impl Store for PostgresStore {
         claim::claim(&self.caller, claim).await
     }
 
-    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+    async fn claim_by_id(&self, id: &EventId, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(None) };
         claim::claim_by_id(&self.caller, id, lease).await
     }
 
-    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+    fn parse_id(&self, text: &str) -> Option<EventId> {
+        EventId::from_text(text).uuid().map(EventId::Uuid)
+    }
+
+    async fn is_due(&self, id: &EventId) -> Result<bool, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(false) };
         claim::is_due(&self.caller, id).await
     }
 
@@ -120,7 +126,7 @@ impl Store for PostgresStore {
         settle::settle(&self.caller, settlements).await
     }
 
-    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
         settle::extend(&self.caller, lease, duration).await
     }
 
@@ -128,7 +134,8 @@ impl Store for PostgresStore {
         settle::reap(&self.caller, lanes, page).await
     }
 
-    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
+    async fn reap_by_id(&self, id: &EventId) -> Result<Option<Reaped>, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(None) };
         settle::reap_by_id(&self.caller, id).await
     }
 
@@ -136,19 +143,22 @@ impl Store for PostgresStore {
         read::claim_key(&self.caller).await
     }
 
-    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+    async fn event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(None) };
         read::one(&self.caller, id, with_payload).await
     }
 
-    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+    async fn attempts(&self, id: &EventId) -> Result<Vec<Attempt>, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Vec::new()) };
         read::attempts(&self.caller, id).await
     }
 
-    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         read::in_flight(&self.caller, types, key).await
     }
 
-    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
         operate::cancel(&self.caller, id, reason).await
     }
 
@@ -156,11 +166,13 @@ impl Store for PostgresStore {
         read::dead_letters(&self.caller, query).await
     }
 
-    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
         operate::requeue(&self.caller, id, change).await
     }
 
-    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
         operate::discard(&self.caller, id, reason).await
     }
 

@@ -44,9 +44,9 @@ pub async fn enqueue_in(connection: &mut PgConnection, event: &NewEvent) -> Resu
 ///
 /// # Errors
 /// The driver's.
-pub async fn complete_in(connection: &mut PgConnection, lease: Lease) -> Result<bool, sqlx::Error> {
+pub async fn complete_in(connection: &mut PgConnection, lease: &Lease) -> Result<bool, sqlx::Error> {
     let sql = Table::postgres().render(include_str!("sql/complete.sql"));
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(vec![lease.event_id]).bind(vec![lease.claim_no]);
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(vec![lease.event_id.uuid()]).bind(vec![lease.claim_no]);
     let row = query.fetch_optional(connection).await?;
     row.map(|row| row.try_get::<Uuid, _>("id")).transpose().map(|id| id.is_some())
 }

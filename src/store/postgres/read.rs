@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::call::Caller;
 use super::rows::{attempt, date_time, event, event_with_payload, optional_instant};
-use crate::event::Event;
+use crate::event::{Event, EventId};
 use crate::lease::ClaimKey;
 use crate::store::{Attempt, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, StoreError};
 use crate::timestamp::Timestamp;
@@ -46,7 +46,11 @@ pub(super) async fn attempts(caller: &Caller, id: Uuid) -> Result<Vec<Attempt>, 
         .await
 }
 
-pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+pub(super) async fn in_flight(
+    caller: &Caller,
+    types: &[String],
+    key: &InFlightKey,
+) -> Result<Vec<EventId>, StoreError> {
     caller
         .read((types.to_vec(), key.clone()), |statements, (types, key), connection| {
             Box::pin(async move {
@@ -56,7 +60,7 @@ pub(super) async fn in_flight(caller: &Caller, types: &[String], key: &InFlightK
                         statements.in_flight_payload().bind(types).bind(key).bind(value)
                     }
                 };
-                query.fetch_all(connection).await?.iter().map(|row| row.try_get(0)).collect()
+                query.fetch_all(connection).await?.iter().map(|row| row.try_get(0).map(EventId::Uuid)).collect()
             })
         })
         .await
@@ -66,15 +70,15 @@ pub(super) async fn dead_letters(caller: &Caller, query: &DeadLetterQuery) -> Re
     caller
         .read(query.clone(), |statements, query, connection| {
             Box::pin(async move {
-                let newest = DeadLetterPosition { dead_at: Timestamp::from_micros(i64::MAX), id: Uuid::max() };
-                let after = query.after.unwrap_or(newest);
+                let newest = DeadLetterPosition { dead_at: Timestamp::from_micros(i64::MAX), id: Uuid::max().into() };
+                let after = query.after.clone().unwrap_or(newest);
                 let rows = statements
                     .dead_letters()
                     .bind(&query.types)
                     .bind(&query.subject)
                     .bind(&query.error_contains)
                     .bind(date_time(after.dead_at))
-                    .bind(after.id)
+                    .bind(after.id.uuid().unwrap_or_default())
                     .bind(i64::from(query.limit))
                     .bind(LOOKED_AT)
                     .bind(query.with_payload)
@@ -100,7 +104,8 @@ fn next(
     row: Option<&sqlx::postgres::PgRow>,
 ) -> Result<Option<DeadLetterPosition>, sqlx::Error> {
     if events.len() >= query.limit as usize {
-        let position = |event: &Event| event.dead_at.map(|dead_at| DeadLetterPosition { dead_at, id: event.id });
+        let position =
+            |event: &Event| event.dead_at.map(|dead_at| DeadLetterPosition { dead_at, id: event.id.clone() });
         return Ok(events.last().and_then(position));
     }
     let Some(row) = row else { return Ok(None) };
@@ -109,5 +114,5 @@ fn next(
     }
     let id: Option<Uuid> = row.try_get("last_id")?;
     let position = optional_instant(row, "last_at")?.zip(id);
-    Ok(position.map(|(dead_at, id)| DeadLetterPosition { dead_at, id }))
+    Ok(position.map(|(dead_at, id)| DeadLetterPosition { dead_at, id: id.into() }))
 }

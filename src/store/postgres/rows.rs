@@ -27,7 +27,7 @@ pub(super) fn timestamp(at: OffsetDateTime) -> Timestamp {
 
 /// Before every other place in a lane.
 pub(super) fn front() -> Position {
-    Position { available_at: Timestamp::from_micros(i64::MIN), id: Uuid::nil() }
+    Position { available_at: Timestamp::from_micros(i64::MIN), id: Uuid::nil().into() }
 }
 
 fn instant(row: &PgRow, column: &str) -> Result<Timestamp, sqlx::Error> {
@@ -43,7 +43,7 @@ pub(super) fn optional_instant(row: &PgRow, column: &str) -> Result<Option<Times
 pub(super) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
     let status: String = row.try_get("status")?;
     Ok(Event {
-        id: row.try_get("id")?,
+        id: row.try_get::<Uuid, _>("id")?.into(),
         event_type: row.try_get("event_type")?,
         subject: row.try_get("subject")?,
         payload: None,
@@ -75,7 +75,7 @@ pub(super) fn event_with_payload(row: &PgRow) -> Result<Event, sqlx::Error> {
 pub(super) fn claimed(row: &PgRow) -> Result<ClaimedEvent, sqlx::Error> {
     let deferred_ms: Option<i64> = row.try_get(11)?;
     Ok(ClaimedEvent {
-        lease: Lease { event_id: row.try_get(0)?, claim_no: row.try_get(1)? },
+        lease: Lease { event_id: row.try_get::<Uuid, _>(0)?.into(), claim_no: row.try_get(1)? },
         event_type: row.try_get(2)?,
         subject: row.try_get(3)?,
         payload: row.try_get(4)?,
@@ -91,7 +91,7 @@ pub(super) fn claimed(row: &PgRow) -> Result<ClaimedEvent, sqlx::Error> {
 
 /// Reads a lease.
 pub(super) fn lease(row: &PgRow) -> Result<Lease, sqlx::Error> {
-    Ok(Lease { event_id: row.try_get("id")?, claim_no: row.try_get("claim_no")? })
+    Ok(Lease { event_id: row.try_get::<Uuid, _>("id")?.into(), claim_no: row.try_get("claim_no")? })
 }
 
 /// Reads a line of the attempt log.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::call::Caller;
 use super::rows::{date_time, front, lease, timestamp};
-use crate::event::Status;
+use crate::event::{EventId, Status};
 use crate::lease::Lease;
 use crate::outcome::{Change, Settlement};
 use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError, micros};
@@ -46,7 +46,7 @@ impl SettlementArrays {
             }
             Change::Release => (Status::Pending, 0, None, false, None, "keep"),
         };
-        self.ids.push(settlement.lease.event_id);
+        self.ids.push(settlement.lease.event_id.uuid().unwrap_or_default());
         self.claim_nos.push(settlement.lease.claim_no);
         self.statuses.push(status.as_str());
         self.spent.push(spent);
@@ -72,7 +72,7 @@ pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Resul
     let settlements = latest_by_id(settlements);
     let is_plain = |settlement: &&Settlement| settlement.change == Change::Complete && settlement.attempt.is_none();
     if settlements.iter().all(is_plain) {
-        return complete(caller, settlements.into_iter().map(|settlement| settlement.lease).collect()).await;
+        return complete(caller, &settlements).await;
     }
     let mut arrays = SettlementArrays::default();
     for settlement in settlements {
@@ -85,14 +85,16 @@ pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Resul
 /// can be alive, and the statements look an event's lease up by its id.
 fn latest_by_id(settlements: &[Settlement]) -> Vec<&Settlement> {
     let mut latest: Vec<&Settlement> = settlements.iter().collect();
-    latest.sort_unstable_by_key(|settlement| (settlement.lease.event_id, Reverse(settlement.lease.claim_no)));
-    latest.dedup_by_key(|settlement| settlement.lease.event_id);
+    let key = |settlement: &Settlement| (settlement.lease.event_id.uuid(), Reverse(settlement.lease.claim_no));
+    latest.sort_unstable_by_key(|settlement| key(settlement));
+    latest.dedup_by_key(|settlement| settlement.lease.event_id.uuid());
     latest
 }
 
-async fn complete(caller: &Caller, leases: Vec<Lease>) -> Result<Vec<Lease>, StoreError> {
-    let ids: Vec<Uuid> = leases.iter().map(|lease| lease.event_id).collect();
-    let claim_nos: Vec<i64> = leases.iter().map(|lease| lease.claim_no).collect();
+async fn complete(caller: &Caller, settlements: &[&Settlement]) -> Result<Vec<Lease>, StoreError> {
+    let leases = || settlements.iter().map(|settlement| &settlement.lease);
+    let ids: Vec<Uuid> = leases().map(|lease| lease.event_id.uuid().unwrap_or_default()).collect();
+    let claim_nos: Vec<i64> = leases().map(|lease| lease.claim_no).collect();
     caller
         .call((ids, claim_nos), |statements, (ids, claim_nos), connection| {
             Box::pin(async move {
@@ -129,12 +131,12 @@ async fn settle_any(caller: &Caller, arrays: SettlementArrays) -> Result<Vec<Lea
         .await
 }
 
-pub(super) async fn extend(caller: &Caller, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+pub(super) async fn extend(caller: &Caller, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
     caller
-        .call((lease, micros(duration)), |statements, (lease, duration), connection| {
+        .call((lease.clone(), micros(duration)), |statements, (lease, duration), connection| {
             Box::pin(async move {
-                let query = statements.extend().bind(lease.event_id).bind(lease.claim_no).bind(duration);
-                Ok(query.fetch_optional(connection).await?.is_some())
+                let query = statements.extend().bind(lease.event_id.uuid()).bind(lease.claim_no).bind(duration);
+                Ok(query.fetch_optional(connection).await?.map(|_| lease.clone()))
             })
         })
         .await
@@ -144,14 +146,15 @@ pub(super) async fn reap(caller: &Caller, lanes: &[ReapLane], page: u32) -> Resu
     caller
         .call((lanes.to_vec(), i64::from(page)), |statements, (lanes, page), connection| {
             Box::pin(async move {
-                let after = |lane: &ReapLane| lane.after.unwrap_or_else(front);
+                let after = |lane: &ReapLane| lane.after.clone().unwrap_or_else(front);
                 let types: Vec<&str> = lanes.iter().map(|lane| lane.event_type.as_str()).collect();
                 let after_at: Vec<_> = lanes.iter().map(|lane| date_time(after(lane).available_at)).collect();
-                let after_id: Vec<Uuid> = lanes.iter().map(|lane| after(lane).id).collect();
+                let after_id: Vec<Uuid> = lanes.iter().map(|lane| after(lane).id.uuid().unwrap_or_default()).collect();
                 let query = statements.reap().bind(types).bind(after_at).bind(after_id).bind(page);
                 let mut result = ReapPage::default();
                 for row in query.fetch_all(connection).await? {
-                    let (id, event_type) = (row.try_get("id")?, row.try_get("event_type")?);
+                    let id = EventId::Uuid(row.try_get("id")?);
+                    let event_type = row.try_get("event_type")?;
                     match row.try_get::<Option<time::OffsetDateTime>, _>("end_at")? {
                         None => result.reaped.push(Reaped { event_id: id, event_type, status: status(&row)? }),
                         Some(at) => result
@@ -173,7 +176,7 @@ pub(super) async fn reap_by_id(caller: &Caller, id: Uuid) -> Result<Option<Reape
                 let row = query.fetch_optional(connection).await?;
                 row.map(|row| {
                     let event_type = row.try_get("event_type")?;
-                    Ok(Reaped { event_id: *id, event_type, status: status(&row)? })
+                    Ok(Reaped { event_id: (*id).into(), event_type, status: status(&row)? })
                 })
                 .transpose()
             })

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::SqliteConnection;
-use uuid::Uuid;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::claimed;
 use super::statements::Statements;
+use crate::event::EventId;
 use crate::lease::ClaimedEvent;
 use crate::store::{Claim, LaneClaim, StoreError, SubjectClaim, micros};
 
@@ -70,11 +70,12 @@ pub(super) const IS_DUE: &str = "-- outbox: ask whether an event is due
 SELECT EXISTS (SELECT 1 FROM {events} AS e WHERE e.{id} = ?1 AND e.{status} = {pending} AND e.{available_at} <= {now})";
 
 impl SqliteStore {
-    pub(super) async fn ask_due(&self, id: Uuid) -> Result<bool, StoreError> {
+    pub(super) async fn ask_due(&self, id: &EventId) -> Result<bool, StoreError> {
         let statements = Arc::clone(&self.statements);
+        let id = id.to_string();
         self.read(move |connection| {
             Box::pin(async move {
-                let query = sqlx::query_scalar(statements.is_due.clone()).bind(id.to_string());
+                let query = sqlx::query_scalar(statements.is_due.clone()).bind(id);
                 query.fetch_one(connection).await.map_err(from_sqlx)
             })
         })
@@ -100,12 +101,13 @@ impl SqliteStore {
         .await
     }
 
-    pub(super) async fn claim_one(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+    pub(super) async fn claim_one(&self, id: &EventId, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
         let statement = self.statements.claim_by_id.clone();
         let max_payload_bytes = self.max_payload_bytes;
+        let id = id.to_string();
         self.write(move |connection| {
             Box::pin(async move {
-                let query = sqlx::query(statement).bind(id.to_string()).bind(micros(lease)).bind(max_payload_bytes);
+                let query = sqlx::query(statement).bind(id).bind(micros(lease)).bind(max_payload_bytes);
                 let row = query.fetch_optional(connection).await.map_err(from_sqlx)?;
                 row.as_ref().map(claimed).transpose()
             })
@@ -120,8 +122,10 @@ async fn claim_lane(
     lane: &LaneClaim,
     max_payload_bytes: i64,
 ) -> Result<Vec<ClaimedEvent>, StoreError> {
-    let (from_instant, from_id) =
-        lane.from.map_or((i64::MIN, String::new()), |from| (from.available_at.as_micros(), from.id.to_string()));
+    let (from_instant, from_id) = lane
+        .from
+        .as_ref()
+        .map_or((i64::MIN, String::new()), |from| (from.available_at.as_micros(), from.id.to_string()));
     let query = sqlx::query(statements.claim_lane.clone())
         .bind(lane.event_type.clone())
         .bind(from_instant)

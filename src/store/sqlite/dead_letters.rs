@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sqlx::SqliteConnection;
-use uuid::Uuid;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::{event, get, id, instant};
 use super::statements::Statements;
-use crate::event::Event;
+use crate::event::{Event, EventId};
 use crate::store::{DeadLetterPage, DeadLetterPosition, DeadLetterQuery, StoreError};
 
 /// Dead letters that a page looks at.
@@ -70,13 +69,15 @@ async fn scan(
     connection: &mut SqliteConnection,
     statements: &Statements,
     query: &DeadLetterQuery,
-) -> Result<(Vec<Uuid>, Option<DeadLetterPosition>), StoreError> {
+) -> Result<(Vec<EventId>, Option<DeadLetterPosition>), StoreError> {
     let (statement, types) = match query.types.as_slice() {
         [one] => (&statements.dead_letters_of_type, one.clone()),
         several => (&statements.dead_letters, serde_json::json!(several).to_string()),
     };
-    let (before, before_id) =
-        query.after.map_or((i64::MAX, String::new()), |after| (after.dead_at.as_micros(), after.id.to_string()));
+    let (before, before_id) = query
+        .after
+        .as_ref()
+        .map_or((i64::MAX, String::new()), |after| (after.dead_at.as_micros(), after.id.to_string()));
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let unfiltered = query.types.len() < 2 && query.subject.is_none() && query.error_contains.is_none();
     let looked_at = if unfiltered { limit.saturating_add(1).min(LOOKED_AT) } else { LOOKED_AT };
@@ -93,7 +94,7 @@ async fn scan(
     for (place, row) in rows.iter().enumerate() {
         let position = DeadLetterPosition { dead_at: instant(row, 1)?, id: id(row, 0)? };
         let is_last = place + 1 == rows.len() && rows.len() < looked_at;
-        next = (!is_last).then_some(position);
+        next = (!is_last).then(|| position.clone());
         if get(row, 2)? {
             ids.push(position.id);
             if ids.len() == limit {
@@ -107,7 +108,7 @@ async fn scan(
 async fn read(
     connection: &mut SqliteConnection,
     statements: &Statements,
-    ids: &[Uuid],
+    ids: &[EventId],
     max_payload_bytes: i64,
 ) -> Result<Vec<Event>, StoreError> {
     if ids.is_empty() {
@@ -118,6 +119,6 @@ async fn read(
         .bind(max_payload_bytes);
     let rows = query.fetch_all(connection).await.map_err(from_sqlx)?;
     let events = rows.iter().map(event).collect::<Result<Vec<_>, _>>()?;
-    let mut by_id: HashMap<Uuid, Event> = events.into_iter().map(|event| (event.id, event)).collect();
+    let mut by_id: HashMap<EventId, Event> = events.into_iter().map(|event| (event.id.clone(), event)).collect();
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
 }

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use futures_util::TryStreamExt as _;
 use serde_json::value::RawValue;
 use sqlx::{SqlStr, SqliteConnection};
-use uuid::Uuid;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::{event, get, id, instant, lenient_text, payload};
-use crate::event::Event;
+use crate::event::{Event, EventId};
 use crate::lease::ClaimKey;
 use crate::store::{Attempt, InFlightKey, StoreError};
 
@@ -64,24 +63,26 @@ impl SqliteStore {
         .await
     }
 
-    pub(super) async fn read_event(&self, event_id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+    pub(super) async fn read_event(&self, event_id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
         let statement = self.statements.event.clone();
         let max_payload_bytes = if with_payload { self.max_payload_bytes } else { -1 };
+        let event_id = event_id.to_string();
         self.read(move |connection| {
             Box::pin(async move {
-                let query = sqlx::query(statement).bind(event_id.to_string()).bind(max_payload_bytes);
+                let query = sqlx::query(statement).bind(event_id).bind(max_payload_bytes);
                 query.fetch_optional(connection).await.map_err(from_sqlx)?.as_ref().map(event).transpose()
             })
         })
         .await
     }
 
-    pub(super) async fn read_attempts(&self, event_id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+    pub(super) async fn read_attempts(&self, event_id: &EventId) -> Result<Vec<Attempt>, StoreError> {
         let statement = self.statements.attempts.clone();
+        let event_id = event_id.to_string();
         let rows = self
             .read(move |connection| {
                 Box::pin(async move {
-                    let query = sqlx::query(statement).bind(event_id.to_string());
+                    let query = sqlx::query(statement).bind(event_id);
                     query.fetch_all(connection).await.map_err(from_sqlx)
                 })
             })
@@ -102,7 +103,7 @@ impl SqliteStore {
             .collect()
     }
 
-    pub(super) async fn find_in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+    pub(super) async fn find_in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         let types = serde_json::json!(types).to_string();
         match key.clone() {
             InFlightKey::Subject(subject) => {
@@ -135,7 +136,7 @@ async fn by_payload(
     max_payload_bytes: i64,
     key: String,
     value: String,
-) -> Result<Vec<Uuid>, StoreError> {
+) -> Result<Vec<EventId>, StoreError> {
     let mut rows = sqlx::query(statement).bind(types).bind(max_payload_bytes).fetch(connection);
     let mut ids = Vec::new();
     while let Some(row) = rows.try_next().await.map_err(from_sqlx)? {

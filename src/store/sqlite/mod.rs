@@ -43,7 +43,7 @@ use super::{
     Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
     ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
 };
-use crate::event::{Event, NewEvent};
+use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
@@ -92,11 +92,15 @@ impl Store for SqliteStore {
         self.claim_lanes(claim).await
     }
 
-    async fn claim_by_id(&self, id: Uuid, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+    async fn claim_by_id(&self, id: &EventId, lease: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
         self.claim_one(id, lease).await
     }
 
-    async fn is_due(&self, id: Uuid) -> Result<bool, StoreError> {
+    fn parse_id(&self, text: &str) -> Option<EventId> {
+        EventId::from_text(text).uuid().map(EventId::Uuid)
+    }
+
+    async fn is_due(&self, id: &EventId) -> Result<bool, StoreError> {
         self.ask_due(id).await
     }
 
@@ -108,7 +112,7 @@ impl Store for SqliteStore {
         self.settle_all(settlements).await
     }
 
-    async fn extend(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
         self.extend_lease(lease, duration).await
     }
 
@@ -116,7 +120,7 @@ impl Store for SqliteStore {
         self.reap_lanes(lanes, page).await
     }
 
-    async fn reap_by_id(&self, id: Uuid) -> Result<Option<Reaped>, StoreError> {
+    async fn reap_by_id(&self, id: &EventId) -> Result<Option<Reaped>, StoreError> {
         self.reap_one(id).await
     }
 
@@ -124,19 +128,19 @@ impl Store for SqliteStore {
         self.read_claim_key().await
     }
 
-    async fn event(&self, id: Uuid, with_payload: bool) -> Result<Option<Event>, StoreError> {
+    async fn event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
         self.read_event(id, with_payload).await
     }
 
-    async fn attempts(&self, id: Uuid) -> Result<Vec<Attempt>, StoreError> {
+    async fn attempts(&self, id: &EventId) -> Result<Vec<Attempt>, StoreError> {
         self.read_attempts(id).await
     }
 
-    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<Uuid>, StoreError> {
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         self.find_in_flight(types, key).await
     }
 
-    async fn cancel(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
         self.cancel_pending(id, reason).await
     }
 
@@ -144,11 +148,11 @@ impl Store for SqliteStore {
         self.list_dead_letters(query).await
     }
 
-    async fn requeue(&self, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
         self.requeue_dead_letter(id, *change).await
     }
 
-    async fn discard(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
         self.discard_dead_letter(id, reason).await
     }
 

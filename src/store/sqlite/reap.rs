@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use sqlx::SqliteConnection;
-use uuid::Uuid;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::{get, id, instant, status};
 use super::statements::Statements;
-use crate::event::Status;
+use crate::event::{EventId, Status};
 use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError};
 
 /// ?1 type, ?2 and ?3 the position behind which, ?4 the page's size. A claim without an end counts as expired: only a
@@ -82,13 +81,14 @@ impl SqliteStore {
         .await
     }
 
-    pub(super) async fn reap_one(&self, event_id: Uuid) -> Result<Option<Reaped>, StoreError> {
+    pub(super) async fn reap_one(&self, event_id: &EventId) -> Result<Option<Reaped>, StoreError> {
         let statements = Arc::clone(&self.statements);
+        let event_id = event_id.to_string();
         self.write(move |connection| {
             Box::pin(async move {
-                let query = sqlx::query(statements.reap_find.clone()).bind(event_id.to_string());
+                let query = sqlx::query(statements.reap_find.clone()).bind(event_id);
                 let found = query.fetch_optional(&mut *connection).await.map_err(from_sqlx)?;
-                let expired: Vec<Uuid> = found.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
+                let expired: Vec<EventId> = found.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
                 Ok(take_back(connection, &statements, &expired).await?.pop())
             })
         })
@@ -102,9 +102,11 @@ async fn look(
     statements: &Statements,
     lane: &ReapLane,
     page: u32,
-) -> Result<(Vec<Uuid>, Option<ReapLane>), StoreError> {
-    let (after_instant, after_id) =
-        lane.after.map_or((i64::MIN, String::new()), |after| (after.available_at.as_micros(), after.id.to_string()));
+) -> Result<(Vec<EventId>, Option<ReapLane>), StoreError> {
+    let (after_instant, after_id) = lane
+        .after
+        .as_ref()
+        .map_or((i64::MIN, String::new()), |after| (after.available_at.as_micros(), after.id.to_string()));
     let query = sqlx::query(statements.reap_page.clone())
         .bind(lane.event_type.clone())
         .bind(after_instant)
@@ -115,7 +117,7 @@ async fn look(
     let mut end = None;
     for row in &rows {
         let position = Position { available_at: instant(row, 1)?, id: id(row, 0)? };
-        end = get::<bool>(row, 2)?.then_some(position);
+        end = get::<bool>(row, 2)?.then(|| position.clone());
         if get(row, 3)? {
             expired.push(position.id);
         }
@@ -128,7 +130,7 @@ async fn look(
 async fn take_back(
     connection: &mut SqliteConnection,
     statements: &Statements,
-    expired: &[Uuid],
+    expired: &[EventId],
 ) -> Result<Vec<Reaped>, StoreError> {
     if expired.is_empty() {
         return Ok(Vec::new());

@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row, Sqlite, Type};
-use uuid::Uuid;
 
 use super::error::{from_sqlx, unreadable};
-use crate::event::{Event, Status};
+use crate::event::{Event, EventId, Status};
 use crate::lease::{ClaimedEvent, Lease};
 use crate::store::StoreError;
 use crate::timestamp::Timestamp;
@@ -30,8 +29,8 @@ pub(super) fn get<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(row: &'r SqliteRow, 
 }
 
 /// An id.
-pub(super) fn id(row: &SqliteRow, at: usize) -> Result<Uuid, StoreError> {
-    Uuid::parse_str(get(row, at)?).map_err(|_| unreadable("id"))
+pub(super) fn id(row: &SqliteRow, at: usize) -> Result<EventId, StoreError> {
+    get(row, at).map(EventId::from_text)
 }
 
 /// An instant.

@@ -111,16 +111,16 @@ impl SqliteStore {
         }
         let is_complete = |settlement: &&Settlement| settlement.change == Change::Complete;
         let (completed, changed): (Vec<&Settlement>, Vec<&Settlement>) = settlements.iter().partition(is_complete);
-        let completed: Vec<Lease> = completed.into_iter().map(|settlement| settlement.lease).collect();
+        let completed: Vec<Lease> = completed.into_iter().map(|settlement| settlement.lease.clone()).collect();
         let changed = json_array(changed.into_iter().map(change_row));
         let lines = json_array(settlements.iter().filter_map(attempt_row));
-        let mut leases: Vec<Lease> = settlements.iter().map(|settlement| settlement.lease).collect();
+        let mut leases: Vec<Lease> = settlements.iter().map(|settlement| settlement.lease.clone()).collect();
         leases.sort_unstable();
         leases.dedup();
         let statements = Arc::clone(&self.statements);
         self.write(move |connection| {
             Box::pin(async move {
-                let asked = json_array(leases.iter().copied().map(lease_row)).unwrap_or_default();
+                let asked = json_array(leases.iter().map(lease_row)).unwrap_or_default();
                 let lost = sqlx::query(statements.lost.clone()).bind(asked);
                 let lost = lost.fetch_all(&mut *connection).await.map_err(from_sqlx)?;
                 let lost: HashSet<Lease> = lost.iter().map(lease).collect::<Result<_, _>>()?;
@@ -145,13 +145,15 @@ impl SqliteStore {
         .await
     }
 
-    pub(super) async fn extend_lease(&self, lease: Lease, duration: Duration) -> Result<bool, StoreError> {
+    pub(super) async fn extend_lease(&self, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
         let statement = self.statements.extend.clone();
+        let lease = lease.clone();
         self.write(move |connection| {
             Box::pin(async move {
                 let query =
                     sqlx::query(statement).bind(lease.event_id.to_string()).bind(lease.claim_no).bind(micros(duration));
-                Ok(query.execute(connection).await.map_err(from_sqlx)?.rows_affected() == 1)
+                let changed = query.execute(connection).await.map_err(from_sqlx)?.rows_affected();
+                Ok((changed == 1).then_some(lease))
             })
         })
         .await
@@ -168,7 +170,7 @@ fn lease(row: &SqliteRow) -> Result<Lease, StoreError> {
     Ok(Lease { event_id: id(row, 0)?, claim_no: get(row, 1)? })
 }
 
-fn lease_row(lease: Lease) -> Value {
+fn lease_row(lease: &Lease) -> Value {
     json!([lease.event_id, lease.claim_no])
 }
 
@@ -183,13 +185,13 @@ fn change_row(settlement: &Settlement) -> Value {
         }
         Change::Release => ("release", 0, false, 0, None),
     };
-    let lease = settlement.lease;
+    let lease = &settlement.lease;
     json!([lease.event_id, lease.claim_no, change, delay, after_lease, spent, text])
 }
 
 fn attempt_row(settlement: &Settlement) -> Option<Value> {
     let AttemptLine { number, duration, outcome, status_code, error, response } = settlement.attempt.as_ref()?;
     let duration_ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    let lease = settlement.lease;
+    let lease = &settlement.lease;
     Some(json!([lease.event_id, lease.claim_no, number, duration_ms, outcome, status_code, error, response]))
 }

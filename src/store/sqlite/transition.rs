@@ -2,11 +2,11 @@
 
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
-use uuid::Uuid;
 
 use super::SqliteStore;
 use super::error::from_sqlx;
 use super::row::event;
+use crate::event::EventId;
 use crate::store::{RequeueChange, StoreError, Transition, micros};
 
 /// A payload limit that no payload meets.
@@ -50,12 +50,16 @@ WHERE {id} = ?1 AND {status} = {dead_letter}
 RETURNING {event_columns}, NULL";
 
 impl SqliteStore {
-    pub(super) async fn cancel_pending(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.cancel.clone()).bind(id.to_string()).bind(reason.to_owned());
         self.change(id, query).await
     }
 
-    pub(super) async fn requeue_dead_letter(&self, id: Uuid, change: RequeueChange) -> Result<Transition, StoreError> {
+    pub(super) async fn requeue_dead_letter(
+        &self,
+        id: &EventId,
+        change: RequeueChange,
+    ) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.requeue.clone())
             .bind(id.to_string())
             .bind(micros(change.delay))
@@ -63,14 +67,15 @@ impl SqliteStore {
         self.change(id, query).await
     }
 
-    pub(super) async fn discard_dead_letter(&self, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.discard.clone()).bind(id.to_string()).bind(reason.to_owned());
         self.change(id, query).await
     }
 
     /// Runs the guarded change and says what it found.
-    async fn change(&self, id: Uuid, query: GuardedChange) -> Result<Transition, StoreError> {
+    async fn change(&self, id: &EventId, query: GuardedChange) -> Result<Transition, StoreError> {
         let find = self.statements.event.clone();
+        let id = id.to_string();
         self.write(move |connection| {
             Box::pin(async move {
                 if let Some(row) = query.fetch_optional(&mut *connection).await.map_err(from_sqlx)? {

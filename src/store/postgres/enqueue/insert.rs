@@ -67,7 +67,7 @@ pub(super) async fn insert(
     for (place, id, created_at, available_at) in written {
         let index = usize::try_from(place - 1).ok().and_then(|place| order.get(place)).copied();
         let Some(index) = index.filter(|_| seen.insert(id)) else { continue };
-        found[index] = Some(Enqueued::new(&events[index], id, timestamp(created_at), timestamp(available_at)));
+        found[index] = Some(Enqueued::new(&events[index], id.into(), timestamp(created_at), timestamp(available_at)));
     }
     Ok(())
 }

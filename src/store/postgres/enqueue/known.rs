@@ -69,7 +69,7 @@ pub(super) async fn find(
 pub(super) fn judge(known: &[Known], request: &NewEvent) -> Verdict {
     let has_key =
         |known: &&Known| request.idempotency_key.is_some() && known.event.idempotency_key == request.idempotency_key;
-    let has_id = |known: &&Known| request.id == Some(known.event.id);
+    let has_id = |known: &&Known| request.id.is_some() && request.id == known.event.id.uuid();
     let by_key = known.iter().find(has_key);
     match by_key.or_else(|| known.iter().find(has_id)) {
         None => Verdict::Vanished,

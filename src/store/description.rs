@@ -1,0 +1,193 @@
+//! The description of an outbox whose table was there before outboxd: what its columns and status labels are called.
+//!
+//! It is an operator's, from the settings file, and names only what the database cannot say by itself; types, precisions
+//! and enum labels are read from the catalogue. Identifiers and labels of statements come from here and nowhere else. The
+//! `filter` is the one piece of SQL that an operator writes himself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::event::Status;
+
+/// An adopted table, described.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The outbox's name, by which requests and routes choose it.
+    pub name: String,
+    /// The table as its operator writes it in SQL: `orders`, `public."NotificationDelivery"`, `"odd ""name"""`.
+    pub table: TableName,
+    /// What its columns are called.
+    pub columns: Columns,
+    /// What its statuses are called.
+    pub labels: Labels,
+    /// The type of all its events, where it has no column of types.
+    pub fixed_type: Option<String>,
+    /// The column that orders a lane; the due time when `None`.
+    pub order_by: Option<String>,
+    /// Failed attempts after which an event becomes a dead letter, where the table has no such column.
+    pub max_attempts: i32,
+    /// The time zone of instants whose columns have none.
+    pub time_zone: String,
+    /// How long a claim lasts.
+    pub lease: Duration,
+    /// The final states whose settlements write `processed_at`.
+    pub processed_at_on: BTreeSet<Status>,
+    /// A condition of the operator's own, which every claimed event fulfils.
+    pub filter: Option<String>,
+}
+
+/// A table's name: its parts as the catalogue has them, without quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// The schema, where it is given; else the search path finds the table.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: String,
+}
+
+/// Names of columns, as the catalogue has them, without quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// Primary key or unique: `uuid`, text or `bigint`.
+    pub id: String,
+    /// Absent where all events are of one fixed type.
+    pub event_type: Option<String>,
+    /// `json`, `jsonb`, text or `bytea`.
+    pub payload: String,
+    /// Text, an enum or an integer.
+    pub status: String,
+    /// Failed attempts.
+    pub attempts: String,
+    /// When an event is due.
+    pub available_at: String,
+    /// When it was claimed; NULL while it is not.
+    pub locked_at: String,
+    /// When its row was written.
+    pub created_at: String,
+    /// When it reached its end.
+    pub processed_at: Option<String>,
+    /// Why the latest attempt failed.
+    pub last_error: Option<String>,
+    /// The event's own attempts limit.
+    pub max_attempts: Option<String>,
+    /// What the event is about.
+    pub subject: Option<String>,
+    /// An object of strings.
+    pub headers: Option<String>,
+    /// Grows with each claim; where it is absent the instant of the claim tells claims apart.
+    pub claim_no: Option<String>,
+}
+
+/// What the statuses are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// Waits.
+    pub pending: String,
+    /// Claimed.
+    pub processing: String,
+    /// Delivered.
+    pub completed: String,
+    /// Given up.
+    pub dead_letter: String,
+    /// Not delivered on purpose; a table may have no such label.
+    pub skipped: Option<String>,
+}
+
+impl Labels {
+    /// The label of a status, if the table has it.
+    #[must_use]
+    pub fn of(&self, status: Status) -> Option<&str> {
+        match status {
+            Status::Pending => Some(&self.pending),
+            Status::Processing => Some(&self.processing),
+            Status::Completed => Some(&self.completed),
+            Status::DeadLetter => Some(&self.dead_letter),
+            Status::Skipped => self.skipped.as_deref(),
+            Status::Unknown => None,
+        }
+    }
+}
+
+/// The text is no name of a table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be a table's name as SQL has it: orders, app.orders or app.\"OrderEvent\"")]
+pub struct InvalidTableName;
+
+impl TableName {
+    /// Reads a name as SQL has it: one or two parts, each in double quotes or else lowered to small letters.
+    ///
+    /// # Errors
+    /// [`InvalidTableName`].
+    pub fn parse(text: &str) -> Result<Self, InvalidTableName> {
+        let (first, rest) = part(text.trim())?;
+        match rest.strip_prefix('.') {
+            None if rest.is_empty() => Ok(Self { schema: None, table: first }),
+            None => Err(InvalidTableName),
+            Some(rest) => match part(rest)? {
+                (table, "") => Ok(Self { schema: Some(first), table }),
+                (_, _) => Err(InvalidTableName),
+            },
+        }
+    }
+}
+
+/// One part of a name, and what follows it.
+fn part(text: &str) -> Result<(String, &str), InvalidTableName> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find(|letter: char| !(letter.is_alphanumeric() || "_$".contains(letter))).unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        let begins_well = name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+        return if begins_well && is_identifier(name) {
+            Ok((name.to_lowercase(), rest))
+        } else {
+            Err(InvalidTableName)
+        };
+    };
+    let mut name = String::new();
+    let mut rest = quoted;
+    loop {
+        let (before, after) = rest.split_once('"').ok_or(InvalidTableName)?;
+        name.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                name.push('"');
+                rest = after;
+            }
+            None if is_identifier(&name) => return Ok((name, after)),
+            None => return Err(InvalidTableName),
+        }
+    }
+}
+
+/// Whether a catalogue could hold this name: 1–63 bytes without NUL. Postgres would cut a longer one, and it would then
+/// name something else.
+#[must_use]
+pub fn is_identifier(name: &str) -> bool {
+    (1..=63).contains(&name.len()) && !name.contains('\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(schema: Option<&str>, table: &str) -> Result<TableName, InvalidTableName> {
+        Ok(TableName { schema: schema.map(str::to_owned), table: table.to_owned() })
+    }
+
+    #[test]
+    fn names_are_read_as_sql_has_them() {
+        assert_eq!(TableName::parse("Orders"), name(None, "orders"));
+        assert_eq!(TableName::parse("app.orders"), name(Some("app"), "orders"));
+        assert_eq!(TableName::parse("public.\"OrderEvent\""), name(Some("public"), "OrderEvent"));
+        assert_eq!(TableName::parse("\"a.b\".\"c\"\"d\""), name(Some("a.b"), "c\"d"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in
+            ["", ".", "a.", ".a", "a.b.c", "a b", "a;b", "\"a", "\"\"", "1a", "a--", "\"a\"b", "a\0", &"x".repeat(64)]
+        {
+            assert_eq!(TableName::parse(text), Err(InvalidTableName), "{text:?}");
+        }
+    }
+}
