@@ -19,6 +19,7 @@ mod config;
 mod documents;
 mod engine;
 mod example;
+mod inspect;
 mod plans;
 mod pooler;
 mod store;
