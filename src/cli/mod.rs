@@ -7,11 +7,13 @@ mod config_check;
 mod database;
 mod dead_letters;
 mod dev;
+mod doctor;
 mod enqueue;
 mod events;
 mod global;
 mod migrate;
 mod openapi;
+mod outbox;
 mod output;
 mod process;
 mod receiver;
@@ -57,6 +59,9 @@ enum Command {
     DeadLetters(dead_letters::Command),
     Openapi(openapi::Arguments),
     #[command(subcommand)]
+    Outbox(outbox::Command),
+    Doctor(doctor::Arguments),
+    #[command(subcommand)]
     Config(config_check::Command),
 }
 
@@ -91,6 +96,8 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Events(command) => events::run(&global, command).await,
         Command::DeadLetters(command) => dead_letters::run(&global, command).await,
         Command::Openapi(arguments) => openapi::run(&arguments),
+        Command::Outbox(command) => outbox::run(&global, command).await,
+        Command::Doctor(arguments) => doctor::run(&global, arguments).await,
         Command::Config(command) => config_check::run(&global, &command),
     }
 }
