@@ -12,6 +12,7 @@ mod events;
 mod global;
 mod migrate;
 mod openapi;
+mod outboxes;
 mod output;
 mod process;
 mod receiver;
@@ -28,6 +29,9 @@ use global::Global;
 
 /// How long threads that still block may hold up the program's end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// The exit code of the parser.
+const NOT_UNDERSTOOD: u8 = 2;
 
 /// A transactional outbox as a service.
 #[derive(Debug, Parser)]
@@ -66,6 +70,11 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // What only several arguments together tell is refused as the parser refuses one.
+        Err(error) if error.is::<output::NotUnderstood>() => {
+            output::complain(&error);
+            ExitCode::from(NOT_UNDERSTOOD)
+        }
         Err(error) => {
             output::complain(&error);
             ExitCode::FAILURE
