@@ -132,13 +132,11 @@ impl Chosen {
             return Ok((Self::open(config, None).await?, understood));
         };
         let chosen = Self::open(config, Some(description)).await?;
-        match chosen.store.parse_id(id) {
-            Some(understood) => Ok((chosen, understood)),
-            None => {
-                chosen.close().await;
-                Err(anyhow!("no event of outbox {:?} can have the id '{id}'", description.name))
-            }
+        if let Some(understood) = chosen.store.parse_id(id) {
+            return Ok((chosen, understood));
         }
+        chosen.close().await;
+        Err(anyhow!("no event of outbox {:?} can have the id '{id}'", description.name))
     }
 
     /// Closes its connections.
@@ -161,7 +159,8 @@ pub(super) fn check_columns(description: &Description, event: &NewEvent, limit_i
     ];
     let lines: Vec<String> = lacking
         .into_iter()
-        .filter_map(|(field, lacks)| lacks.then(|| format!("/{field}: the outbox's table has no column for it")))
+        .filter(|(_, lacks)| *lacks)
+        .map(|(field, _)| format!("/{field}: the outbox's table has no column for it"))
         .collect();
     if !lines.is_empty() {
         bail!("the event is refused by outbox {:?}\n  {}", description.name, lines.join("\n  "));

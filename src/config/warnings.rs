@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::outbox::ageless;
 use super::secret::DatabaseUrl;
 use super::settings::Route;
 use super::tokens::SHORT_TOKEN;
@@ -44,6 +45,9 @@ impl Config {
                 "no [[route]] serves the default outbox: set default_outbox = false when only described tables are used"
                     .to_owned(),
             );
+        }
+        for (written, described) in self.settings.outboxes.iter().zip(&self.described) {
+            warnings.extend(ageless(written, &described.description));
         }
         for (index, AdoptedSettings { description, registry, .. }) in service.adopted.iter().enumerate() {
             let name = &description.name;

@@ -66,7 +66,7 @@ fn describe(key: &str, outbox: &Outbox) -> Result<Described, ConfigError> {
     check_labels(key, outbox, &mut problems);
     check_scalars(key, outbox, &mut problems);
     let processed_at_on = processed_at_on(key, outbox, &mut problems);
-    let retention = retention(key, outbox, &processed_at_on, &mut problems);
+    let retention = retention(key, outbox, &mut problems);
     let table = TableName::parse(&outbox.table);
     if let Err(invalid) = &table {
         problems.add(&format!("{key}.table"), format!("{:?} is not valid: {invalid}", outbox.table));
@@ -227,25 +227,33 @@ fn processed_at_on(key: &str, outbox: &Outbox, problems: &mut Problems) -> BTree
     states
 }
 
+/// What a retention is set for that has no such events or does not write when they ended.
+pub(super) fn ageless(outbox: &Outbox, described: &Description) -> Vec<String> {
+    let Some(written) = outbox.retention else { return Vec::new() };
+    let name = &described.name;
+    let mut sentences = Vec::new();
+    for (state, time) in [(Status::Completed, written.completed), (Status::Skipped, written.skipped)] {
+        if time.is_some() && described.labels.of(state).is_none() {
+            sentences.push(format!("outbox {name:?}: retention.{state} does nothing, for there is no status.{state}"));
+        } else if time.is_some() && !described.processed_at_on.contains(&state) {
+            sentences.push(format!(
+                "outbox {name:?}: retention.{state} deletes only what somebody else has given a processed_at, for \
+                 processed_at_on leaves {state} out"
+            ));
+        }
+    }
+    sentences
+}
+
 /// How long finished events are kept, if they are ever to be deleted.
-fn retention(
-    key: &str,
-    outbox: &Outbox,
-    processed_at_on: &BTreeSet<Status>,
-    problems: &mut Problems,
-) -> Option<Retention> {
+fn retention(key: &str, outbox: &Outbox, problems: &mut Problems) -> Option<Retention> {
     let written = outbox.retention?;
-    let has_label = |state| state != Status::Skipped || outbox.status.skipped.is_some();
     for (state, time) in [(Status::Completed, written.completed), (Status::Skipped, written.skipped)] {
         let Some(time) = time else { continue };
         let key = format!("{key}.retention.{state}");
         duration_range(problems, &key, time, Duration::from_secs(1), LONGEST);
-        if !has_label(state) {
-            problems.add(&key, "does nothing without status.skipped: valid only beside it");
-        } else if outbox.columns.processed_at.is_none() {
+        if outbox.columns.processed_at.is_none() {
             problems.add(&key, "needs columns.processed_at, which tells how old a finished event is");
-        } else if !processed_at_on.contains(&state) {
-            problems.add(&key, format!("needs \"{state}\" in processed_at_on, or such events never grow old"));
         }
     }
     (written.completed.is_some() || written.skipped.is_some())
