@@ -119,7 +119,7 @@ fn without_a_schema_every_command_says_to_migrate() {
 #[test]
 fn an_outbox_is_chosen_by_its_name_among_those_that_there_are() {
     let columns = ["id", "payload", "status", "attempts", "available_at", "locked_at", "created_at"];
-    let columns: String = columns.iter().map(|column| format!("{column} = \"{column}\"\n")).collect();
+    let columns = columns.map(|column| format!("{column} = \"{column}\"\n")).concat();
     let labels = "pending = 0\nprocessing = 1\ncompleted = 2\ndead_letter = 3\n";
     let hooks = "[[outbox]]\nname = \"hooks\"\ntable = \"hook\"\nfixed_type = \"hook.due\"\n";
     let settings = format!("{hooks}[outbox.columns]\n{columns}[outbox.status]\n{labels}");
