@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let registry = config.registry()?;
+    let (registry, _adopted) = config.outboxes()?;
     let request = request(arguments, &config)?;
     let store = database::open_configured(&config, Schema::Require).await?;
     let processor = Processor::new(Arc::clone(&store), registry, config.processor())?;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Schema};
+use super::outboxes;
 use super::receiver::Receiver;
 use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
@@ -49,7 +50,7 @@ pub(super) async fn run(settings: ServiceSettings, schema: Schema, extras: Extra
 
 /// Everything that is running, with the owner of every task.
 struct Service {
-    store: Arc<dyn Store>,
+    stores: Vec<Arc<dyn Store>>,
     processor: Processor,
     stop: CancellationToken,
     tasks: JoinSet<anyhow::Result<()>>,
@@ -58,6 +59,8 @@ struct Service {
 impl Service {
     async fn start(settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<Self> {
         let store = database::open(&settings.store, schema).await?;
+        let adopted = outboxes::adopted(&settings.store, settings.adopted, &store).await?;
+        outboxes::say_limitations(&adopted).await;
         let processor = Processor::new(Arc::clone(&store), settings.registry, settings.processor)?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
@@ -70,11 +73,14 @@ impl Service {
             let receiver = receiver.serve(stop.clone());
             tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
         }
-        let cleaning = housekeeping::run(Arc::clone(&store), settings.retention, stop.clone());
-        tasks.spawn(async {
-            cleaning.await;
-            Ok(())
-        });
+        let retentions = adopted.iter().filter_map(|outbox| Some((&outbox.store, outbox.retention?)));
+        for (store, retention) in std::iter::once((&store, settings.retention)).chain(retentions) {
+            let cleaning = housekeeping::run(Arc::clone(store), retention, stop.clone());
+            tasks.spawn(async {
+                cleaning.await;
+                Ok(())
+            });
+        }
         if let Some(interval) = settings.poll_interval {
             let polling = poller::run(processor.clone(), interval, stop.clone());
             tasks.spawn(async {
@@ -84,7 +90,9 @@ impl Service {
         }
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "ready");
         extras.announce.map_or(Ok(()), |announce| announce(address))?;
-        Ok(Self { store, processor, stop, tasks })
+        // The default store goes last, for the others stand on it.
+        let stores = adopted.into_iter().map(|outbox| outbox.store).chain([store]).collect();
+        Ok(Self { stores, processor, stop, tasks })
     }
 
     /// Waits for a signal, or for a part that should not end, and stops everything.
@@ -113,7 +121,9 @@ impl Service {
             tracing::warn!("some connections did not end in time and are cut off");
             self.tasks.shutdown().await;
         }
-        self.store.close().await;
+        for store in &self.stores {
+            store.close().await;
+        }
     }
 }
 
