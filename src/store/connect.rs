@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::description::Description;
-use super::postgres::PostgresStore;
+use super::postgres::{AdoptedStore, PostgresStore};
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 
@@ -85,9 +85,16 @@ pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectEr
 /// # Errors
 /// As [`connect`].
 pub async fn connect_adopted(
-    _options: &StoreOptions,
-    _description: Description,
-    _home: Arc<dyn Store>,
+    options: &StoreOptions,
+    description: Description,
+    home: Arc<dyn Store>,
 ) -> Result<Arc<dyn Store>, ConnectError> {
-    Err(ConnectError::Store(StoreError::Internal { reason: "not built".to_owned(), source: None }))
+    match options.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(Arc::new(AdoptedStore::connect(options, description, home)?)),
+        Some("sqlite") => {
+            let reason = format!("outbox {:?}: tables can be adopted on Postgres alone", description.name);
+            Err(ConnectError::Store(StoreError::SchemaBroken { reason }))
+        }
+        Some(_) | None => Err(ConnectError::UnknownScheme),
+    }
 }
