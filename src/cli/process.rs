@@ -57,7 +57,12 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
             }
             Err(output::without_causes(source)).context("the run could not be done to its end")
         }
-        Err(error @ (RunError::BudgetTooSmall { .. } | RunError::ShuttingDown | RunError::Panicked { .. })) => {
+        Err(
+            error @ (RunError::BudgetTooSmall { .. }
+            | RunError::UnknownOutbox(_)
+            | RunError::ShuttingDown
+            | RunError::Panicked { .. }),
+        ) => {
             bail!(error)
         }
     }

@@ -70,7 +70,14 @@ impl Service {
             let receiver = receiver.serve(stop.clone());
             tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
         }
-        let cleaning = housekeeping::run(Arc::clone(&store), settings.retention, stop.clone());
+        let cleaning = housekeeping::run(
+            vec![housekeeping::Cleaned {
+                outbox: processor.outbox().to_owned(),
+                store: Arc::clone(&store),
+                retention: settings.retention,
+            }],
+            stop.clone(),
+        );
         tasks.spawn(async {
             cleaning.await;
             Ok(())

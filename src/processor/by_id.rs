@@ -40,7 +40,7 @@ pub(super) async fn process(
     let slot = tokio::select! {
         biased;
         () = shared.stop.cancelled() => return Err(ProcessEventError::ShuttingDown),
-        slot = timeout_at(until, Arc::clone(&shared.slots).acquire_owned()) => slot,
+        slot = timeout_at(until, Arc::clone(shared.slots.permits()).acquire_owned()) => slot,
     };
     let slot = match slot {
         Ok(Ok(slot)) => slot,

@@ -5,31 +5,37 @@
 //! a delivery that has begun. The life of an event reads downwards in [`run`]: sweep, claim, start, settle, report.
 
 mod attempt;
+mod batch;
 mod by_id;
 mod by_token;
 mod in_flight;
 mod lanes;
+mod outboxes;
 mod plan;
 mod request;
 mod run;
 mod settings;
 mod settler;
+mod slots;
 mod sweep;
+mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use outboxes::{DEFAULT_OUTBOX, OutboxParts, Outboxes, OutboxesError, UnknownOutbox};
 pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest, TokenError};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 
 use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
+use self::slots::Slots;
 use self::sweep::LeftBehind;
 use crate::event::EventId;
 use crate::handler::Registry;
@@ -49,11 +55,12 @@ pub struct Processor {
 
 /// What all runs of an instance have in common.
 struct Shared {
+    outbox: Arc<str>,
     store: Arc<dyn Store>,
     registry: Arc<Registry>,
     settings: ProcessorSettings,
-    /// One permit per handler that may run.
-    slots: Arc<Semaphore>,
+    /// One for each handler that may run.
+    slots: Slots,
     in_flight: Arc<InFlight>,
     /// Read from the database before the first claim.
     claim_key: OnceCell<ClaimKey>,
@@ -93,15 +100,26 @@ impl Processor {
     /// # Errors
     /// Settings under which events would run twice or never.
     pub fn new(store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Result<Self, SettingsError> {
+        Self::of_outbox(DEFAULT_OUTBOX, store, registry, settings)
+    }
+
+    fn of_outbox(
+        outbox: &str,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        settings: ProcessorSettings,
+    ) -> Result<Self, SettingsError> {
         settings.check(&registry)?;
         let registry = Arc::new(registry);
+        let in_flight = Arc::<InFlight>::default();
         let shared = Shared {
+            outbox: Arc::from(outbox),
             store,
             lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
             registry,
-            slots: Arc::new(Semaphore::new(settings.concurrency)),
+            slots: Slots::new(settings.concurrency, in_flight.notify()),
             settings,
-            in_flight: Arc::default(),
+            in_flight,
             claim_key: OnceCell::new(),
             left_behind: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -109,6 +127,40 @@ impl Processor {
             cut_off: CancellationToken::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Another outbox of the same instance: slots and shutdown are common to both.
+    fn beside(
+        &self,
+        outbox: &str,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        settings: ProcessorSettings,
+    ) -> Result<Self, SettingsError> {
+        let settings = ProcessorSettings { concurrency: self.shared.settings.concurrency, ..settings };
+        settings.check(&registry)?;
+        let registry = Arc::new(registry);
+        let shared = Shared {
+            outbox: Arc::from(outbox),
+            store,
+            lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
+            registry,
+            slots: self.shared.slots.shared(),
+            settings,
+            in_flight: Arc::new(self.shared.in_flight.shared()),
+            claim_key: OnceCell::new(),
+            left_behind: Mutex::default(),
+            tasks: self.shared.tasks.clone(),
+            stop: self.shared.stop.clone(),
+            cut_off: self.shared.cut_off.clone(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The name of the outbox that it works on.
+    #[must_use]
+    pub fn outbox(&self) -> &str {
+        &self.shared.outbox
     }
 
     /// The store that it works on.
