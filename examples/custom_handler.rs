@@ -175,7 +175,7 @@ impl BookInvoice {
         ensure!(account.rows_affected() == 1, "the customer has no account");
 
         // The lease proves that the event is still ours. If it is not, another worker has it, or had it, and books.
-        if !postgres::complete_in(&mut transaction, delivery.event.lease).await? {
+        if !postgres::complete_in(&mut transaction, &delivery.event.lease).await? {
             transaction.rollback().await?;
             return Ok(Outcome::retry("the lease was lost"));
         }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::database::{self, Schema};
 use super::global::Global;
 use super::output;
-use super::process::event_id;
+use super::process::uuid;
 use crate::api::EventView;
 use crate::event::{DEFAULT_MAX_ATTEMPTS, Due, NewEvent};
 use crate::store::EnqueueError;
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
     /// The event's id, a UUID
-    #[arg(long, value_parser = event_id)]
+    #[arg(long, value_parser = uuid)]
     id: Option<Uuid>,
 }
 

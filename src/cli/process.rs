@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
@@ -114,12 +115,15 @@ async fn stoppable(
     }
 }
 
+/// Reads a new event's id on the command line.
+pub(super) fn uuid(text: &str) -> Result<Uuid, String> {
+    let uuid = EventId::from_text(text).uuid();
+    uuid.ok_or_else(|| "must be a UUID, such as 0197a0c2-7b1e-7c3a-9f00-0242ac120002".to_owned())
+}
+
 /// Reads an event's id on the command line.
 pub(super) fn event_id(text: &str) -> Result<EventId, String> {
-    EventId::from_text(text)
-        .uuid()
-        .map(EventId::Uuid)
-        .ok_or_else(|| "must be a UUID, such as 0197a0c2-7b1e-7c3a-9f00-0242ac120002".to_owned())
+    uuid(text).map(EventId::Uuid)
 }
 
 /// Judges a type on the command line.

@@ -50,6 +50,12 @@ impl From<Uuid> for EventId {
     }
 }
 
+impl PartialEq<Uuid> for EventId {
+    fn eq(&self, uuid: &Uuid) -> bool {
+        matches!(self, Self::Uuid(own) if own == uuid)
+    }
+}
+
 impl FromStr for EventId {
     type Err = Infallible;
 

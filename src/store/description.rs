@@ -170,16 +170,16 @@ pub fn is_identifier(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn name(schema: Option<&str>, table: &str) -> Result<TableName, InvalidTableName> {
-        Ok(TableName { schema: schema.map(str::to_owned), table: table.to_owned() })
+    fn name(schema: Option<&str>, table: &str) -> TableName {
+        TableName { schema: schema.map(str::to_owned), table: table.to_owned() }
     }
 
     #[test]
     fn names_are_read_as_sql_has_them() {
-        assert_eq!(TableName::parse("Orders"), name(None, "orders"));
-        assert_eq!(TableName::parse("app.orders"), name(Some("app"), "orders"));
-        assert_eq!(TableName::parse("public.\"OrderEvent\""), name(Some("public"), "OrderEvent"));
-        assert_eq!(TableName::parse("\"a.b\".\"c\"\"d\""), name(Some("a.b"), "c\"d"));
+        assert_eq!(TableName::parse("Orders"), Ok(name(None, "orders")));
+        assert_eq!(TableName::parse("app.orders"), Ok(name(Some("app"), "orders")));
+        assert_eq!(TableName::parse("public.\"OrderEvent\""), Ok(name(Some("public"), "OrderEvent")));
+        assert_eq!(TableName::parse("\"a.b\".\"c\"\"d\""), Ok(name(Some("a.b"), "c\"d")));
     }
 
     #[test]

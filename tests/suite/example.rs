@@ -97,9 +97,9 @@ async fn a_handler_whose_lease_was_lost_leaves_no_effect() {
     let mut connection = pool.acquire().await.unwrap();
     create_invoice(&mut connection, "bob", 500).await.unwrap();
     let id: Uuid = sqlx::query_scalar("SELECT id FROM outbox.event").fetch_one(&pool).await.unwrap();
-    let late = store.claim_by_id(id, Duration::ZERO).await.unwrap().unwrap();
-    store.reap_by_id(id).await.unwrap().unwrap();
-    let owner = store.claim_by_id(id, Duration::from_secs(60)).await.unwrap().unwrap();
+    let late = store.claim_by_id(&id.into(), Duration::ZERO).await.unwrap().unwrap();
+    store.reap_by_id(&id.into()).await.unwrap().unwrap();
+    let owner = store.claim_by_id(&id.into(), Duration::from_secs(60)).await.unwrap().unwrap();
     let handler = BookInvoice { pool: pool.clone() };
 
     let outcome = handler.handle(&Delivery::start(late, Duration::from_secs(5))).await;

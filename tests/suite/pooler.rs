@@ -30,7 +30,7 @@ struct Count(Mutex<HashMap<Uuid, u32>>);
 #[async_trait]
 impl Handler for Count {
     async fn handle(&self, delivery: &Delivery) -> Outcome {
-        *self.0.lock().unwrap().entry(delivery.event.lease.event_id).or_default() += 1;
+        *self.0.lock().unwrap().entry(delivery.event.lease.event_id.uuid().unwrap()).or_default() += 1;
         Outcome::Complete
     }
 }
@@ -69,7 +69,7 @@ async fn behind_a_pooler_eight_runs_deliver_each_event_once() {
     let completed: u64 = reports.into_iter().map(|report| report.unwrap().completed).sum();
     assert_eq!(completed, 500);
     let counts = count.0.lock().unwrap().clone();
-    assert!(enqueued.iter().all(|enqueued| counts.get(&enqueued.event.id) == Some(&1)), "{counts:?}");
+    assert!(enqueued.iter().all(|enqueued| counts.get(&enqueued.event.id.uuid().unwrap()) == Some(&1)), "{counts:?}");
     let mut connection = PgConnection::connect(&direct).await.unwrap();
     let (completed, claims): (i64, i64) =
         sqlx::query_as("SELECT count(*) FILTER (WHERE status = 'completed'), sum(claim_no)::bigint FROM outbox.event")
@@ -98,7 +98,7 @@ async fn behind_a_pooler_replays_failures_and_single_events_are_as_without() {
     let keyed = NewEvent { idempotency_key: Some("once".to_owned()), ..NewEvent::new("type", "{}") };
     let first = store.enqueue(std::slice::from_ref(&keyed)).await.unwrap().remove(0);
     let replay = store.enqueue(std::slice::from_ref(&keyed)).await.unwrap().remove(0);
-    assert_eq!((replay.created, replay.event.id), (false, first.event.id));
+    assert_eq!((replay.created, replay.event.id), (false, first.event.id.clone()));
     // What the server refuses leaves no transaction open in the pooler's session.
     let refused = NewEvent { max_attempts: 1_000, ..NewEvent::new("type", "{}") };
     for _ in 0..20 {
@@ -109,12 +109,12 @@ async fn behind_a_pooler_replays_failures_and_single_events_are_as_without() {
     let processor = processor(store, &count);
     let mut racing = JoinSet::new();
     for _ in 0..20 {
-        let processor = processor.clone();
-        racing.spawn(async move { processor.process_event(first.event.id, Duration::from_secs(20)).await.unwrap() });
+        let (processor, id) = (processor.clone(), first.event.id.clone());
+        racing.spawn(async move { processor.process_event(&id, Duration::from_secs(20)).await.unwrap() });
     }
     let answers = racing.join_all().await;
     assert!(answers.iter().any(|answer| answer.outcome == ProcessedOutcome::Completed), "{answers:?}");
-    assert_eq!(*count.0.lock().unwrap(), HashMap::from([(first.event.id, 1)]));
+    assert_eq!(*count.0.lock().unwrap(), HashMap::from([(first.event.id.uuid().unwrap(), 1)]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

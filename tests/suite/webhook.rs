@@ -22,7 +22,7 @@ const ED25519_SECRET: &str =
 
 fn event() -> ClaimedEvent {
     ClaimedEvent {
-        lease: Lease { event_id: Uuid::from_u128(0x0192_0000_0000_7000_8000_0000_0000_0001), claim_no: 7 },
+        lease: Lease { event_id: Uuid::from_u128(0x0192_0000_0000_7000_8000_0000_0000_0001).into(), claim_no: 7 },
         event_type: "invoice.paid".to_owned(),
         subject: Some("Müller/1".to_owned()),
         payload: Some(PAYLOAD.to_owned()),

@@ -81,7 +81,7 @@ impl SqliteStore {
                 if let Some(row) = query.fetch_optional(&mut *connection).await.map_err(from_sqlx)? {
                     return Ok(Transition::Applied(Box::new(event(&row)?)));
                 }
-                let find = sqlx::query(find).bind(id.to_string()).bind(WITHOUT_PAYLOAD);
+                let find = sqlx::query(find).bind(id).bind(WITHOUT_PAYLOAD);
                 Ok(match find.fetch_optional(connection).await.map_err(from_sqlx)? {
                     Some(row) => Transition::Refused(Box::new(event(&row)?)),
                     None => Transition::Absent,

@@ -43,6 +43,6 @@ engine_test!(an_event_that_was_answered_survives_the_death_of_the_service, |worl
     }
     assert!(ids.len() >= 200);
     for id in &ids {
-        assert!(world.store.event(*id, false).await.unwrap().is_some(), "{id} was answered and is gone");
+        assert!(world.store.event(&(*id).into(), false).await.unwrap().is_some(), "{id} was answered and is gone");
     }
 });

@@ -120,7 +120,7 @@ engine_test!(a_budget_and_a_wait_without_end_are_bearable, |world| {
     let processor = world.processor(vec![route("*", LONG, sleeper(Duration::ZERO))]);
     world.enqueue("a").await;
     assert_eq!(run_as(&processor, within(Duration::MAX)).await.completed, 1);
-    let processed = processor.process_event(world.enqueue("a").await, Duration::MAX).await.unwrap();
+    let processed = processor.process_event(&world.enqueue("a").await.into(), Duration::MAX).await.unwrap();
     assert_eq!(processed.outcome.as_str(), "completed");
     assert_eq!(processor.start(within(Duration::MAX)).await.unwrap().state, RunState::Running);
 });

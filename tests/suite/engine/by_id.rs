@@ -12,7 +12,7 @@ fn plain(outcome: ProcessedOutcome) -> Processed {
 }
 
 async fn process(processor: &Processor, id: Uuid) -> Processed {
-    processor.process_event(id, PATIENCE).await.unwrap()
+    processor.process_event(&id.into(), PATIENCE).await.unwrap()
 }
 
 /// The reason why the event stays pending.
@@ -43,7 +43,7 @@ engine_test!(each_state_of_an_event_has_its_answer, |world| {
     let receiver = Receiver::start().await;
     let processor = world.processor(vec![webhook("a", LONG, &receiver)]);
 
-    let unknown = processor.process_event(Uuid::now_v7(), PATIENCE).await;
+    let unknown = processor.process_event(&Uuid::now_v7().into(), PATIENCE).await;
     assert!(matches!(unknown, Err(ProcessEventError::NotFound)), "{unknown:?}");
 
     let later = world.enqueue_as(NewEvent { due: Due::AfterMs(60_000), ..NewEvent::new("a", "1") }).await;
@@ -74,19 +74,19 @@ engine_test!(an_event_in_other_hands_is_left_there_until_its_lease_ends, |world|
     let receiver = Receiver::start().await;
     let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
     let id = world.enqueue("a").await;
-    world.store.claim_by_id(id, LONG).await.unwrap().unwrap();
+    world.store.claim_by_id(&id.into(), LONG).await.unwrap().unwrap();
     assert_eq!(process(&processor, id).await, plain(ProcessedOutcome::Processing));
     assert!(receiver.received().is_empty());
 
     world.sql.expire_lease(id).await;
     assert_eq!(process(&processor, id).await, plain(ProcessedOutcome::Completed));
     assert_eq!(world.standing(id).await, ("completed", 1, 2));
-    let log = world.store.attempts(id).await.unwrap();
+    let log = world.store.attempts(&id.into()).await.unwrap();
     assert_eq!((log[0].outcome.as_str(), log[0].error.as_deref()), ("expired", Some("claim expired")));
     assert_eq!(receiver.received()[0].header("outbox-attempt"), Some("2"));
 
     let last = world.enqueue_as(NewEvent { max_attempts: 1, ..NewEvent::new("a", "1") }).await;
-    world.store.claim_by_id(last, LONG).await.unwrap().unwrap();
+    world.store.claim_by_id(&last.into(), LONG).await.unwrap().unwrap();
     world.sql.expire_lease(last).await;
     assert_eq!(process(&processor, last).await, plain(ProcessedOutcome::DeadLetter));
     assert_eq!(receiver.received().len(), 1);
@@ -97,7 +97,7 @@ engine_test!(a_wait_that_runs_out_leaves_a_delivery_that_goes_on, |world| {
     receiver.set_default(Reply::status(200).held());
     let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
     let id = world.enqueue("a").await;
-    let processed = processor.process_event(id, Duration::ZERO).await.unwrap();
+    let processed = processor.process_event(&id.into(), Duration::ZERO).await.unwrap();
     let expected = Processed { still_running: true, ..plain(ProcessedOutcome::Processing) };
     assert_eq!(processed, expected);
     receiver.wait_for(1).await;
@@ -126,9 +126,9 @@ engine_test!(when_all_slots_are_taken_the_event_is_limited, |world| {
     let settings = ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() };
     let processor = world.processor_with(settings, vec![webhook("*", LONG, &receiver)]);
     let (first, second) = (world.enqueue("a").await, world.enqueue("a").await);
-    assert!(processor.process_event(first, Duration::ZERO).await.unwrap().still_running);
+    assert!(processor.process_event(&first.into(), Duration::ZERO).await.unwrap().still_running);
     receiver.wait_for(1).await;
-    let limited = processor.process_event(second, Duration::from_millis(100)).await.unwrap();
+    let limited = processor.process_event(&second.into(), Duration::from_millis(100)).await.unwrap();
     assert_eq!(limited.outcome, ProcessedOutcome::Pending);
     assert!(limited.reason.unwrap().contains("limited"));
     assert_eq!(world.standing(second).await, ("pending", 0, 0));

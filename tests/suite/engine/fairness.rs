@@ -163,8 +163,8 @@ engine_test!(a_run_gets_its_turn_although_calls_by_id_never_leave_a_slot_free, |
             let (store, processor) = (Arc::clone(&world.store), processor.clone());
             tokio::spawn(async move {
                 loop {
-                    let id = store.enqueue(&[NewEvent::new("by-id", "1")]).await.unwrap()[0].event.id;
-                    processor.process_event(id, PATIENCE).await.unwrap();
+                    let id = store.enqueue(&[NewEvent::new("by-id", "1")]).await.unwrap()[0].event.id.clone();
+                    processor.process_event(&id, PATIENCE).await.unwrap();
                 }
             })
         })

@@ -64,7 +64,7 @@ engine_test!(panics_and_hangs_by_id_are_answered_too, |world| {
     let processor = world.processor(bad_routes());
     for (event_type, error) in [("panics", "out of cheese"), ("panics.early", "at once"), ("hangs", "200 ms")] {
         let id = world.enqueue(event_type).await;
-        let processed = processor.process_event(id, PATIENCE).await.unwrap();
+        let processed = processor.process_event(&id.into(), PATIENCE).await.unwrap();
         assert_eq!(processed.outcome.as_str(), "pending");
         failed(&world, id, error).await;
     }

@@ -49,7 +49,7 @@ engine_test!(by_id_a_lost_lease_is_answered_as_such, |world| {
     let id = world.enqueue("a").await;
     let call = tokio::spawn({
         let processor = processor.clone();
-        async move { processor.process_event(id, PATIENCE).await.unwrap() }
+        async move { processor.process_event(&id.into(), PATIENCE).await.unwrap() }
     });
     receiver.wait_for(1).await;
     world.sql.expire_lease(id).await;
@@ -80,8 +80,11 @@ engine_test!(a_receiver_that_accepted_may_settle_later_with_its_lease, |world| {
     let processor = world.processor(vec![webhook("*", LONG, &receiver)]);
     let id = world.enqueue("a").await;
     assert_eq!(run(&processor).await.accepted, 1);
-    let settlement =
-        |claim_no| Settlement { lease: Lease { event_id: id, claim_no }, change: Change::Complete, attempt: None };
+    let settlement = |claim_no| Settlement {
+        lease: Lease { event_id: id.into(), claim_no },
+        change: Change::Complete,
+        attempt: None,
+    };
     assert!(world.store.settle(&[settlement(2)]).await.unwrap().is_empty());
     assert_eq!(world.store.settle(&[settlement(1)]).await.unwrap().len(), 1);
     assert_eq!(world.standing(id).await, ("completed", 0, 1));
@@ -90,7 +93,7 @@ engine_test!(a_receiver_that_accepted_may_settle_later_with_its_lease, |world| {
 engine_test!(an_expired_lease_behind_events_that_cannot_run_is_taken_back, |world| {
     world.enqueue_many("gone", 20).await;
     let last = world.enqueue("gone").await;
-    world.store.claim_by_id(last, LONG).await.unwrap().unwrap();
+    world.store.claim_by_id(&last.into(), LONG).await.unwrap().unwrap();
     world.sql.expire_lease(last).await;
     let processor = world.processor(vec![route("other", LONG, Do(|_| async { Outcome::Complete }.boxed()))]);
     let report = run(&processor).await;
@@ -101,7 +104,7 @@ engine_test!(an_expired_lease_behind_events_that_cannot_run_is_taken_back, |worl
 engine_test!(expired_leases_are_taken_back_in_lanes_that_cannot_run_too, |world| {
     let (orphan, last) = (world.enqueue("gone").await, world.enqueue("gone").await);
     for id in [orphan, last] {
-        world.store.claim_by_id(id, LONG).await.unwrap().unwrap();
+        world.store.claim_by_id(&id.into(), LONG).await.unwrap().unwrap();
         world.sql.expire_lease(id).await;
     }
     world.sql.sql(&format!("UPDATE {{events}} SET {{max_attempts}} = 1 WHERE {{id}} = '{last}'")).await;
@@ -121,9 +124,9 @@ engine_test!(a_handler_may_settle_by_itself, |world| {
     let noted = Arc::clone(&seen);
     let handler = Do(move |event: ClaimedEvent| {
         let store = Arc::clone(&store);
-        noted.lock().unwrap().push(event.lease.event_id);
+        noted.lock().unwrap().push(event.lease.event_id.uuid().unwrap());
         async move {
-            let settlement = Settlement { lease: event.lease, change: Change::Complete, attempt: None };
+            let settlement = Settlement { lease: event.lease.clone(), change: Change::Complete, attempt: None };
             assert_eq!(store.settle(&[settlement]).await.unwrap(), [event.lease]);
             Outcome::Settled
         }

@@ -20,7 +20,7 @@ engine_test!(an_event_is_delivered_once_and_the_run_says_so, |world| {
     let [request] = receiver.received().try_into().unwrap();
     assert_eq!(request.header("webhook-id"), Some(id.to_string().as_str()));
     assert_eq!((request.header("outbox-attempt"), request.header("outbox-claim")), (Some("1"), Some("1")));
-    assert!(world.store.attempts(id).await.unwrap().is_empty(), "only failures are logged");
+    assert!(world.store.attempts(&id.into()).await.unwrap().is_empty(), "only failures are logged");
     assert!(run(&processor).await.is_idle());
 });
 
@@ -47,18 +47,22 @@ engine_test!(failures_wait_twice_as_long_each_time_and_end_as_a_dead_letter_that
         world.sql.make_due(id).await;
     }
     let report = run(&processor).await;
-    assert_eq!((report.dead_lettered, report.dead_letter_ids.as_slice()), (1, [id].as_slice()), "{report:?}");
+    assert_eq!(
+        (report.dead_lettered, report.dead_letter_ids.as_slice()),
+        (1, [outboxd::event::EventId::from(id)].as_slice()),
+        "{report:?}"
+    );
     let dead = world.event(id).await;
     assert_eq!((dead.status, dead.attempts), (Status::DeadLetter, 4));
     assert!(dead.dead_at.is_some() && dead.processed_at.is_some());
-    let log = world.store.attempts(id).await.unwrap();
+    let log = world.store.attempts(&id.into()).await.unwrap();
     let lines: Vec<(i32, i64, Option<i32>)> =
         log.iter().map(|line| (line.number, line.claim_no, line.status_code)).collect();
     assert_eq!(lines, [(1, 1, Some(500)), (2, 2, Some(500)), (3, 3, Some(500)), (4, 4, Some(500))]);
     assert!(log.iter().all(|line| line.outcome == "retry" && line.response.as_deref() == Some("no")), "{log:?}");
 
     receiver.set_default(Reply::status(200));
-    let requeued = world.store.requeue(id, &RequeueChange::default()).await.unwrap();
+    let requeued = world.store.requeue(&id.into(), &RequeueChange::default()).await.unwrap();
     assert!(matches!(requeued, Transition::Applied(event) if event.attempts == 0 && event.requeues == 1));
     assert_eq!(run(&processor).await.completed, 1);
     assert_eq!(world.standing(id).await, ("completed", 0, 5));
@@ -106,7 +110,7 @@ engine_test!(every_kind_of_answer_leads_where_the_contract_says, |world| {
             let at = event.available_at.as_micros();
             assert!(at >= before - 1_000 + least * 1_000_000 && at <= after + most * 1_000_000, "{case}: {event:?}");
         }
-        let logged = world.store.attempts(id).await.unwrap().len();
+        let logged = world.store.attempts(&id.into()).await.unwrap().len();
         assert_eq!(logged, usize::from(status != "completed"), "{case}");
     }
 });
@@ -122,5 +126,5 @@ engine_test!(a_time_out_is_an_attempt_and_waits_for_the_end_of_the_lease, |world
     assert_eq!((event.status, event.attempts), (Status::Pending, 1));
     // The lease is the timeout and half a minute, and longer than the back-off.
     assert!(event.available_at.as_micros() >= before - 1_000 + 30_200_000, "{event:?}");
-    assert_eq!(world.store.attempts(id).await.unwrap()[0].outcome, "timed_out");
+    assert_eq!(world.store.attempts(&id.into()).await.unwrap()[0].outcome, "timed_out");
 });

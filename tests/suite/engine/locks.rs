@@ -56,7 +56,7 @@ async fn a_row_that_the_application_has_locked_is_passed_by_and_found_later() {
 
     let began = Instant::now();
     let report = run(&processor).await;
-    let by_id = processor.process_event(locked, PATIENCE).await.unwrap();
+    let by_id = processor.process_event(&locked.into(), PATIENCE).await.unwrap();
     assert!(began.elapsed() < HELD, "{:?}", began.elapsed());
     assert_eq!((report.completed, by_id.outcome), (100, ProcessedOutcome::Processing), "{report:?}");
     assert_eq!(world.standing(locked).await, ("pending", 0, 0));

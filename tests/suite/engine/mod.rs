@@ -80,7 +80,7 @@ impl World {
     }
 
     async fn enqueue_as(&self, event: NewEvent) -> Uuid {
-        self.store.enqueue(&[event]).await.unwrap()[0].event.id
+        self.store.enqueue(&[event]).await.unwrap()[0].event.id.uuid().unwrap()
     }
 
     async fn enqueue_many(&self, event_type: &str, count: usize) {
@@ -91,7 +91,7 @@ impl World {
     }
 
     async fn event(&self, id: Uuid) -> Event {
-        self.store.event(id, false).await.unwrap().unwrap()
+        self.store.event(&id.into(), false).await.unwrap().unwrap()
     }
 
     /// The event's status, attempts and claims.

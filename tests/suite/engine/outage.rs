@@ -182,7 +182,7 @@ async fn sessions_that_are_cut_at_random_moments_cost_neither_an_event_nor_a_sec
     let seen: Arc<Mutex<HashMap<Uuid, usize>>> = Arc::default();
     let noted = Arc::clone(&seen);
     let handler = Do(move |event: ClaimedEvent| {
-        *noted.lock().unwrap().entry(event.lease.event_id).or_default() += 1;
+        *noted.lock().unwrap().entry(event.lease.event_id.uuid().unwrap()).or_default() += 1;
         tokio::time::sleep(Duration::from_millis(3)).map(|()| Outcome::Complete).boxed()
     });
     let processor = world.processor(vec![route("*", LONG, handler)]);

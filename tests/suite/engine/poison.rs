@@ -50,7 +50,7 @@ engine_test!(poisoned_rows_fail_alone_and_their_neighbours_are_delivered, |world
         assert_eq!((event.status.as_str(), event.attempts), ("dead_letter", 1), "{headers}: {event:?}");
         assert!(error.to_lowercase().contains(words), "{words}: {error}");
         assert!(!error.contains("xxxx"), "payloads are not repeated: {error}");
-        assert!(report.dead_letter_ids.contains(id));
+        assert!(report.dead_letter_ids.contains(&(*id).into()));
     }
 });
 
@@ -130,6 +130,6 @@ async fn text_that_is_not_utf8_fails_alone_on_sqlite() {
     world.enqueue("a").await;
     let report = run(&processor).await;
     assert_eq!((report.completed, report.dead_lettered), (2, 1), "{report:?}");
-    let dead = world.event(report.dead_letter_ids[0]).await;
+    let dead = world.event(report.dead_letter_ids[0].uuid().unwrap()).await;
     assert_eq!(dead.last_error.as_deref(), Some("the payload is not UTF-8 text"));
 }

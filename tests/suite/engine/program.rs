@@ -35,7 +35,8 @@ engine_test!(a_program_killed_in_mid_delivery_leaves_an_event_that_the_next_one_
     let [first, second] = receiver.received().try_into().unwrap();
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
     assert_eq!((first.header("outbox-claim"), second.header("outbox-claim")), (Some("1"), Some("2")));
-    let stale = Settlement { lease: Lease { event_id: id, claim_no: 1 }, change: Change::Release, attempt: None };
+    let stale =
+        Settlement { lease: Lease { event_id: id.into(), claim_no: 1 }, change: Change::Release, attempt: None };
     assert!(world.store.settle(&[stale]).await.unwrap().is_empty());
     assert_eq!(world.standing(id).await, ("completed", 1, 2));
 });

@@ -48,7 +48,7 @@ engine_test!(a_shutdown_lets_handlers_finish_and_refuses_new_work, |world| {
     }
     assert!(matches!(processor.run(within(LONG * 2)).await, Err(RunError::ShuttingDown)));
     assert!(matches!(processor.start(within(LONG * 2)).await, Err(RunError::ShuttingDown)));
-    let refused = processor.process_event(last, PATIENCE).await;
+    let refused = processor.process_event(&last.into(), PATIENCE).await;
     assert!(matches!(refused, Err(ProcessEventError::ShuttingDown)), "{refused:?}");
     receiver.release_all();
     stopped.await.unwrap();
@@ -87,11 +87,11 @@ engine_test!(a_call_that_waits_for_a_slot_claims_nothing_once_a_shutdown_has_beg
     let settings = ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() };
     let processor = world.processor_with(settings, vec![webhook("*", LONG, &receiver)]);
     let (first, second) = (world.enqueue("a").await, world.enqueue("a").await);
-    assert!(processor.process_event(first, Duration::ZERO).await.unwrap().still_running);
+    assert!(processor.process_event(&first.into(), Duration::ZERO).await.unwrap().still_running);
     receiver.wait_for(1).await;
     let waiting = tokio::spawn({
         let processor = processor.clone();
-        async move { processor.process_event(second, PATIENCE).await }
+        async move { processor.process_event(&second.into(), PATIENCE).await }
     });
     let waiting_run = tokio::spawn({
         let processor = processor.clone();

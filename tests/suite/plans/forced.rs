@@ -44,7 +44,7 @@ async fn claim_all(store: Arc<dyn Store>) -> Vec<Uuid> {
         if claimed.is_empty() {
             return all;
         }
-        all.extend(claimed.into_iter().map(|event| event.lease.event_id));
+        all.extend(claimed.into_iter().map(|event| event.lease.event_id.uuid().unwrap()));
     }
 }
 

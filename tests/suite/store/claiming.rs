@@ -14,7 +14,7 @@ fn at(event_type: &str, micros: i64) -> NewEvent {
 }
 
 fn ids(events: &[ClaimedEvent]) -> HashSet<Uuid> {
-    events.iter().map(|event| event.lease.event_id).collect()
+    events.iter().map(|event| event.lease.event_id.uuid().unwrap()).collect()
 }
 
 store_test!(a_lane_is_claimed_in_the_order_of_due_times, |store, sql| {
@@ -35,7 +35,7 @@ store_test!(a_claim_returns_what_a_handler_needs, |store, sql| {
     let id = enqueue_as(&store, new.clone()).await;
     let claimed = claim(&store, "a", 1).await.pop().unwrap();
     let stored = event(&store, id).await;
-    assert_eq!(claimed.lease, Lease { event_id: id, claim_no: 1 });
+    assert_eq!(claimed.lease, Lease { event_id: id.into(), claim_no: 1 });
     assert_eq!(
         (claimed.payload.as_deref(), claimed.payload_bytes),
         (Some(new.payload.as_str()), i64::try_from(new.payload.len()).unwrap())
@@ -60,7 +60,7 @@ store_test!(each_lane_has_its_own_limit_and_no_other_lane_is_touched, |store, sq
 store_test!(a_position_skips_what_lies_before_it, |store, sql| {
     let first = enqueue_as(&store, at("a", 1_000_000)).await;
     let second = enqueue_as(&store, at("a", 2_000_000)).await;
-    let from = Some(Position { available_at: Timestamp::from_micros(2_000_000), id: second });
+    let from = Some(Position { available_at: Timestamp::from_micros(2_000_000), id: second.into() });
     let from_second = Claim { lanes: vec![LaneClaim { from, ..lane("a", 9) }], subject: None };
     assert_eq!(ids(&store.claim(&from_second).await.unwrap()), HashSet::from([second]));
     assert_eq!(ids(&claim(&store, "a", 9).await), HashSet::from([first]), "the sweep finds it");
@@ -69,7 +69,7 @@ store_test!(a_position_skips_what_lies_before_it, |store, sql| {
 store_test!(what_is_not_due_stays, |store, sql| {
     let id = enqueue_as(&store, NewEvent { due: Due::AfterMs(60_000), ..NewEvent::new("a", "1") }).await;
     assert_eq!(claim(&store, "a", 9).await, []);
-    assert!(store.claim_by_id(id, LEASE).await.unwrap().is_none());
+    assert!(store.claim_by_id(&id.into(), LEASE).await.unwrap().is_none());
     sql.make_due(id).await;
     assert_eq!(claim(&store, "a", 9).await.len(), 1);
 });
@@ -88,7 +88,7 @@ store_test!(a_subject_is_claimed_over_all_its_lanes_with_one_limit, |store, sql|
     assert_eq!((first.len(), rest.len()), (2, 1));
     for claimed in first.iter().chain(&rest) {
         assert_eq!(claimed.subject.as_deref(), Some("x"));
-        let event = event(&store, claimed.lease.event_id).await;
+        let event = event(&store, claimed.lease.event_id.uuid().unwrap()).await;
         let lease = between(event.locked_at.unwrap(), event.lease_until.unwrap());
         assert_eq!(lease, if claimed.event_type == "a" { 60_000_000 } else { 120_000_000 });
     }
@@ -108,7 +108,7 @@ store_test!(eight_claimers_share_the_backlog_without_a_duplicate, |store, sql| {
                     if claimed.is_empty() {
                         return mine;
                     }
-                    mine.extend(claimed.iter().map(|event| event.lease.event_id));
+                    mine.extend(claimed.iter().map(|event| event.lease.event_id.clone()));
                 }
             })
         })
@@ -117,7 +117,7 @@ store_test!(eight_claimers_share_the_backlog_without_a_duplicate, |store, sql| {
     for claimer in claimers {
         all.extend(claimer.await.unwrap());
     }
-    all.extend(ids(&claim(&store, "a", 400).await));
+    all.extend(ids(&claim(&store, "a", 400).await).into_iter().map(outboxd::event::EventId::from));
     assert_eq!((all.len(), all.iter().collect::<HashSet<_>>().len()), (400, 400));
 });
 
@@ -127,7 +127,7 @@ store_test!(of_twenty_that_want_one_event_exactly_one_gets_it, |store, sql| {
         let racers: Vec<_> = (0..20)
             .map(|_| {
                 let store = Arc::clone(&store);
-                tokio::spawn(async move { store.claim_by_id(id, LEASE).await.unwrap().is_some() })
+                tokio::spawn(async move { store.claim_by_id(&id.into(), LEASE).await.unwrap().is_some() })
             })
             .collect();
         let mut winners = 0;
@@ -148,8 +148,8 @@ store_test!(a_payload_beyond_the_limit_is_not_read, |store, sql| {
         let expected = if claimed.lease.event_id == fits { (true, 10) } else { (false, 11) };
         assert_eq!((claimed.payload.is_some(), claimed.payload_bytes), expected);
     }
-    assert!(small.event(fits, true).await.unwrap().unwrap().payload.is_some());
-    assert!(small.event(exceeds, true).await.unwrap().unwrap().payload.is_none());
+    assert!(small.event(&fits.into(), true).await.unwrap().unwrap().payload.is_some());
+    assert!(small.event(&exceeds.into(), true).await.unwrap().unwrap().payload.is_none());
 });
 
 store_test!(an_odd_row_fails_alone, |store, sql| {
@@ -215,7 +215,7 @@ store_test!(a_peek_changes_nothing, |store, sql| {
 
 store_test!(a_lease_of_any_length_can_be_written, |store, sql| {
     let id = enqueue(&store, "a").await;
-    let claimed = store.claim_by_id(id, Duration::MAX).await.unwrap().unwrap();
-    assert!(store.extend(claimed.lease, Duration::MAX).await.unwrap());
+    let claimed = store.claim_by_id(&id.into(), Duration::MAX).await.unwrap().unwrap();
+    assert!(store.extend(&claimed.lease, Duration::MAX).await.unwrap().is_some());
     assert_eq!(store.purge(Duration::MAX, Duration::MAX, 1).await.unwrap(), 0);
 });

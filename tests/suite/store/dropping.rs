@@ -27,7 +27,7 @@ store_test!(hundreds_of_dropped_calls_leave_nothing_broken, |store, sql| {
     let lease = claimed(&store, "c").await.lease;
     let mut tasks = Vec::new();
     for number in 0..CALLS {
-        let task = tokio::spawn(call(Arc::clone(&store), number, lease));
+        let task = tokio::spawn(call(Arc::clone(&store), number, lease.clone()));
         for _ in 0..fastrand::usize(0..6) {
             tokio::task::yield_now().await;
         }
@@ -42,11 +42,11 @@ store_test!(hundreds_of_dropped_calls_leave_nothing_broken, |store, sql| {
     }
     // Whatever was cut off still ends on its own; a call that comes after it on the last connection waits for it.
     for number in 0..16 {
-        call(Arc::clone(&store), number, lease).await;
+        call(Arc::clone(&store), number, lease.clone()).await;
     }
     store.ready().await.unwrap();
     let id = enqueue(&store, "after").await;
-    let claimed = store.claim_by_id(id, LEASE).await.unwrap().unwrap();
+    let claimed = store.claim_by_id(&id.into(), LEASE).await.unwrap().unwrap();
     assert!(settle(&store, claimed.lease, Change::Complete).await);
     assert_eq!(sql.count("SELECT count(*) FROM {events} WHERE {event_type} = 'after'").await, 1);
     let whole = sql.count("SELECT count(*) FROM {events} WHERE {event_type} = 'b'").await;

@@ -27,8 +27,8 @@ store_test!(a_new_event_is_pending_and_due, |store, sql| {
     let answer = &answers[0].event;
     assert_eq!((answer.status, answer.attempts, answer.claim_no, answer.requeues), (Status::Pending, 0, 0, 0));
     assert_eq!((answer.available_at, answer.payload.as_deref()), (answer.created_at, None));
-    assert_eq!((answer.id.get_version_num(), answer.max_attempts), (7, 10));
-    assert_eq!(event(&store, answer.id).await, *answer);
+    assert_eq!((answer.id.uuid().unwrap().get_version_num(), answer.max_attempts), (7, 10));
+    assert_eq!(event(&store, answer.id.uuid().unwrap()).await, *answer);
 });
 
 store_test!(due_times_are_taken_as_given, |store, sql| {
@@ -49,8 +49,8 @@ store_test!(payloads_are_kept_byte_for_byte, |store, sql| {
         [r#" {"b":1, "a" : 2,"b":3} "#, "12345678901234567890.10", r#""\u00e9\/é🦀""#, "null", "1e130000", "\"it's\""]
     {
         let id = enqueue_as(&store, NewEvent::new("a", payload)).await;
-        assert_eq!(store.event(id, true).await.unwrap().unwrap().payload.as_deref(), Some(payload));
-        assert_eq!(store.claim_by_id(id, LEASE).await.unwrap().unwrap().payload.as_deref(), Some(payload));
+        assert_eq!(store.event(&id.into(), true).await.unwrap().unwrap().payload.as_deref(), Some(payload));
+        assert_eq!(store.claim_by_id(&id.into(), LEASE).await.unwrap().unwrap().payload.as_deref(), Some(payload));
     }
 });
 
@@ -87,7 +87,7 @@ store_test!(a_key_is_judged_before_an_id, |store, sql| {
 
 store_test!(a_replay_shows_the_event_as_it_is_now, |store, sql| {
     store.enqueue(&[keyed("k", "1")]).await.unwrap();
-    let lease = claim(&store, "a", 1).await[0].lease;
+    let lease = claim(&store, "a", 1).await[0].lease.clone();
     assert!(settle(&store, lease, outboxd::outcome::Change::Complete).await);
     assert_eq!(store.enqueue(&[keyed("k", "1")]).await.unwrap()[0].event.status, Status::Completed);
 });
@@ -108,7 +108,7 @@ store_test!(a_batch_means_what_its_events_mean_one_after_the_other, |store, sql|
     let second = NewEvent { idempotency_key: Some("k".to_owned()), ..with_id(id, "1") };
     let answers = store.enqueue(&[with_id(id, "1"), second, keyed("k", "1"), keyed("k", "1")]).await.unwrap();
     assert_eq!(answers.iter().map(|answer| answer.created).collect::<Vec<_>>(), [true, false, true, false]);
-    assert_eq!((answers[1].event.id, answers[3].event.id), (id, answers[2].event.id));
+    assert_eq!((answers[1].event.id.clone(), answers[3].event.id.clone()), (id.into(), answers[2].event.id.clone()));
     assert_eq!(rows(&sql).await, 2);
 });
 
@@ -133,8 +133,8 @@ store_test!(a_plain_insert_of_two_columns_is_enough, |store, sql| {
     sql.sql(r#"INSERT INTO {events} ({event_type}, {payload}) VALUES ('invoice.created', '{"n": 1}')"#).await;
     let claimed = claim(&store, "invoice.created", 1).await.pop().unwrap();
     assert_eq!((claimed.payload.as_deref(), claimed.max_attempts), (Some(r#"{"n": 1}"#), 10));
-    assert_eq!((claimed.lease.event_id.get_version_num(), claimed.headers.len()), (7, 0));
-    let event = event(&store, claimed.lease.event_id).await;
+    assert_eq!((claimed.lease.event_id.uuid().unwrap().get_version_num(), claimed.headers.len()), (7, 0));
+    let event = event(&store, claimed.lease.event_id.uuid().unwrap()).await;
     assert!(between(event.created_at, event.locked_at.unwrap()) >= 0, "both clocks are one");
 });
 

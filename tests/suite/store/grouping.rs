@@ -22,7 +22,7 @@ async fn events_enqueued_at_once_share_their_commits_on_postgres() {
     let sql = TestDb::empty_postgres().await;
     let store = sql.migrated().await;
     let answers = at_once(&store, &vec![NewEvent::new("a", "1"); 64]).await;
-    let ids: HashSet<Uuid> = answers.into_iter().map(|answer| answer.unwrap().event.id).collect();
+    let ids: HashSet<Uuid> = answers.into_iter().map(|answer| answer.unwrap().event.id.uuid().unwrap()).collect();
     assert_eq!((ids.len(), rows(&sql).await), (64, 64));
     let commits = sql.count("SELECT count(DISTINCT xmin::text) FROM {events}").await;
     assert!(commits <= 16, "{commits} commits for 64 events");
@@ -53,7 +53,7 @@ store_test!(each_caller_gets_its_own_answer_whatever_becomes_of_its_neighbours, 
     assert_eq!(answers[20].as_ref().unwrap().event.event_type, "b");
     assert_eq!(rows(&sql).await, 2 + 10 + 2 + 10);
     for enqueued in answers.into_iter().flatten() {
-        assert_eq!(event(&store, enqueued.event.id).await, enqueued.event);
+        assert_eq!(event(&store, enqueued.event.id.uuid().unwrap()).await, enqueued.event);
     }
 });
 
@@ -67,7 +67,7 @@ store_test!(of_one_key_or_id_that_comes_twice_at_once_one_is_made, |store, sql| 
         let created = |index: usize| answers[index].as_ref().map(|enqueued| enqueued.created);
         for (first, second) in [(6, 7), (10, 11)] {
             assert_ne!(created(first).unwrap(), created(second).unwrap(), "{answers:?}");
-            let ids = [first, second].map(|index| answers[index].as_ref().unwrap().event.id);
+            let ids = [first, second].map(|index| answers[index].as_ref().unwrap().event.id.clone());
             assert_eq!(ids[0], ids[1]);
         }
         let (winner, loser) = if created(8).is_ok() { (8, 9) } else { (9, 8) };
@@ -92,7 +92,7 @@ store_test!(what_was_answered_is_seen_by_others, |store, sql| {
     let other = sql.store().await;
     let calls = (0..40).map(|_| async {
         let answer = store.enqueue(&[NewEvent::new("a", "1")]).await.unwrap().remove(0);
-        event(&other, answer.event.id).await.id == answer.event.id
+        event(&other, answer.event.id.uuid().unwrap()).await.id == answer.event.id
     });
     assert!(join_all(calls).await.into_iter().all(|seen| seen));
 });

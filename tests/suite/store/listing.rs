@@ -13,9 +13,9 @@ store_test!(in_flight_finds_pending_and_processing_by_subject, |store, sql| {
     let of = |subject: &str| NewEvent { subject: Some(subject.to_owned()), ..NewEvent::new("a", "1") };
     let pending = enqueue_as(&store, of("x")).await;
     let processing = enqueue_as(&store, of("x")).await;
-    store.claim_by_id(processing, LEASE).await.unwrap().unwrap();
+    store.claim_by_id(&processing.into(), LEASE).await.unwrap().unwrap();
     let done = enqueue_as(&store, of("x")).await;
-    let lease = store.claim_by_id(done, LEASE).await.unwrap().unwrap().lease;
+    let lease = store.claim_by_id(&done.into(), LEASE).await.unwrap().unwrap().lease;
     assert!(settle(&store, lease, Change::Complete).await);
     enqueue_as(&store, of("y")).await;
 
@@ -82,9 +82,9 @@ async fn pages(store: &Arc<dyn Store>, mut query: DeadLetterQuery) -> Vec<Uuid> 
     for _ in 0..50 {
         let page = store.dead_letters(&query).await.unwrap();
         assert!(page.events.len() <= query.limit as usize);
-        found.extend(page.events.iter().map(|event| event.id));
+        found.extend(page.events.iter().map(|event| event.id.uuid().unwrap()));
         query.after = page.next;
-        if page.next.is_none() {
+        if query.after.is_none() {
             return found;
         }
     }
@@ -116,7 +116,7 @@ store_test!(pages_stay_whole_while_dead_letters_come_and_go, |store, sql| {
     }
     let mut query = DeadLetterQuery { limit: 2, ..DeadLetterQuery::default() };
     let first = store.dead_letters(&query).await.unwrap();
-    store.requeue(ids[1], &RequeueChange::default()).await.unwrap();
+    store.requeue(&ids[1].into(), &RequeueChange::default()).await.unwrap();
     dead_letter(&store, "a").await;
     query.after = first.next;
     assert_eq!(pages(&store, query).await, ids[2..]);
@@ -144,7 +144,7 @@ store_test!(dead_letters_are_filtered_by_type_subject_and_error, |store, sql| {
     ] {
         let new = NewEvent { subject: subject.map(str::to_owned), ..NewEvent::new(event_type, "1") };
         let id = enqueue_as(&store, new).await;
-        let lease = store.claim_by_id(id, LEASE).await.unwrap().unwrap().lease;
+        let lease = store.claim_by_id(&id.into(), LEASE).await.unwrap().unwrap().lease;
         let change = Change::DeadLetter { spends_attempt: true, error: error.to_owned() };
         assert!(settle(&store, lease, change).await);
         expected.push(id);

@@ -61,7 +61,7 @@ async fn enqueue(store: &Arc<dyn Store>, event_type: &str) -> Uuid {
 }
 
 async fn enqueue_as(store: &Arc<dyn Store>, event: NewEvent) -> Uuid {
-    store.enqueue(&[event]).await.unwrap()[0].event.id
+    store.enqueue(&[event]).await.unwrap()[0].event.id.uuid().unwrap()
 }
 
 fn lane(event_type: &str, limit: u32) -> LaneClaim {
@@ -79,11 +79,11 @@ async fn claim(store: &Arc<dyn Store>, event_type: &str, limit: u32) -> Vec<Clai
 /// Enqueues an event and claims it.
 async fn claimed(store: &Arc<dyn Store>, event_type: &str) -> ClaimedEvent {
     let id = enqueue(store, event_type).await;
-    store.claim_by_id(id, LEASE).await.unwrap().unwrap()
+    store.claim_by_id(&id.into(), LEASE).await.unwrap().unwrap()
 }
 
 async fn event(store: &Arc<dyn Store>, id: Uuid) -> Event {
-    store.event(id, false).await.unwrap().unwrap()
+    store.event(&id.into(), false).await.unwrap().unwrap()
 }
 
 fn settlement(lease: Lease, change: Change) -> Settlement {
@@ -100,7 +100,7 @@ fn settlement(lease: Lease, change: Change) -> Settlement {
 
 /// Whether the settlement was applied.
 async fn settle(store: &Arc<dyn Store>, lease: Lease, change: Change) -> bool {
-    let applied = store.settle(&[settlement(lease, change)]).await.unwrap();
+    let applied = store.settle(&[settlement(lease.clone(), change)]).await.unwrap();
     assert!(applied.is_empty() || applied == [lease]);
     !applied.is_empty()
 }
@@ -116,8 +116,8 @@ fn bury() -> Change {
 /// A dead letter.
 async fn dead_letter(store: &Arc<dyn Store>, event_type: &str) -> Uuid {
     let claimed = claimed(store, event_type).await;
-    assert!(settle(store, claimed.lease, bury()).await);
-    claimed.lease.event_id
+    assert!(settle(store, claimed.lease.clone(), bury()).await);
+    claimed.lease.event_id.uuid().unwrap()
 }
 
 /// Microseconds between two instants.

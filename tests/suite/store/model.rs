@@ -78,7 +78,7 @@ impl Walk {
         let claimable = self.events.values().filter(|event| event.status == Status::Pending && event.due).count();
         assert_eq!(claimed.len(), claimable.min(limit as usize));
         for claim in claimed {
-            let known = self.events.get_mut(&claim.lease.event_id).unwrap();
+            let known = self.events.get_mut(&claim.lease.event_id.uuid().unwrap()).unwrap();
             assert!(known.status == Status::Pending && known.due);
             known.status = Status::Processing;
             known.claim_no += 1;
@@ -94,7 +94,7 @@ impl Walk {
         let Some(id) = self.any() else { return };
         let stale = self.random.u8(0..4) == 0;
         let known = self.events.get_mut(&id).unwrap();
-        let lease = Lease { event_id: id, claim_no: known.claim_no - i64::from(stale) };
+        let lease = Lease { event_id: id.into(), claim_no: known.claim_no - i64::from(stale) };
         let text = format!("e{}", self.random.u8(..));
         let change = match self.random.u8(0..6) {
             0 => Change::Complete,
@@ -135,7 +135,7 @@ impl Walk {
         }
         assert_eq!(page.reaped.len(), reaped);
         for taken in page.reaped {
-            assert_eq!(taken.status, self.events[&taken.event_id].status);
+            assert_eq!(taken.status, self.events[&taken.event_id.uuid().unwrap()].status);
         }
     }
 
@@ -156,7 +156,7 @@ impl Walk {
             max_attempts: self.random.bool().then_some(2),
         };
         let known = self.events.get_mut(&id).unwrap();
-        let answer = self.store.requeue(id, &change).await.unwrap();
+        let answer = self.store.requeue(&id.into(), &change).await.unwrap();
         assert_eq!(matches!(answer, Transition::Applied(_)), known.status == Status::DeadLetter);
         if known.status == Status::DeadLetter {
             known.status = Status::Pending;
@@ -172,9 +172,9 @@ impl Walk {
         let Some(id) = self.any() else { return };
         let known = self.events.get_mut(&id).unwrap();
         let (answer, from) = if self.random.bool() {
-            (self.store.cancel(id, "why").await.unwrap(), Status::Pending)
+            (self.store.cancel(&id.into(), "why").await.unwrap(), Status::Pending)
         } else {
-            (self.store.discard(id, "why").await.unwrap(), Status::DeadLetter)
+            (self.store.discard(&id.into(), "why").await.unwrap(), Status::DeadLetter)
         };
         assert_eq!(matches!(answer, Transition::Applied(_)), known.status == from);
         if known.status == from {
@@ -196,7 +196,7 @@ impl Walk {
                 claim_no: event.claim_no,
                 deferred: event.deferred_since.is_some(),
                 last_error: event.last_error,
-                lines: self.store.attempts(*id).await.unwrap().len(),
+                lines: self.store.attempts(&(*id).into()).await.unwrap().len(),
                 ..known.clone()
             };
             assert_eq!(&found, known, "{id}");

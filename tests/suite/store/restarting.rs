@@ -34,7 +34,8 @@ async fn after_a_quick_restart_no_read_fails() {
     server.stop();
     server.start_again();
 
-    let reads = (0..connections * 2).map(|_| store.event(id, true));
+    let id = outboxd::event::EventId::from(id);
+    let reads = (0..connections * 2).map(|_| store.event(&id, true));
     for read in futures_util::future::join_all(reads).await {
         assert_eq!(read.unwrap().unwrap().id, id);
     }
