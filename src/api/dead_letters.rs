@@ -202,9 +202,10 @@ async fn changed(
             Ok(Json(view_changed(outbox, *event, caller).await))
         }
         Transition::Refused(event) => {
-            let detail = match event.status {
-                Status::DeadLetter => "this outbox's table has no status for a dead letter that was given up",
-                _ => "the event is no dead letter",
+            let detail = if event.status == Status::DeadLetter {
+                "this outbox's table has no status for a dead letter that was given up"
+            } else {
+                "the event is no dead letter"
             };
             Err(Problem::wrong_state(Code::NotDeadLettered, event.status, detail))
         }

@@ -53,9 +53,10 @@ pub(super) async fn cancel(
         }
         Transition::Refused(event) if event.status == Status::Skipped => event,
         Transition::Refused(event) => {
-            let detail = match event.status {
-                Status::Pending => "this outbox's table has no status for an event that was cancelled",
-                _ => "only a pending event can be cancelled",
+            let detail = if event.status == Status::Pending {
+                "this outbox's table has no status for an event that was cancelled"
+            } else {
+                "only a pending event can be cancelled"
             };
             return Err(Problem::wrong_state(Code::NotCancellable, event.status, detail));
         }

@@ -26,7 +26,10 @@ impl FromQuery for ListQuery {
     fn from_query(query: &mut QueryReader) -> Answer<Self> {
         let list = List::new("runs", &[]);
         let place = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
-        let after = place.map(|(at, id)| Ok((at, id.uuid().ok_or_else(not_a_cursor)?))).transpose()?;
+        let after = match place {
+            Some((at, id)) => Some((at, id.uuid().ok_or_else(not_a_cursor)?)),
+            None => None,
+        };
         Ok(Self { list, page: RunPage { after, limit: query.limit()? } })
     }
 }
