@@ -2,7 +2,8 @@
 //!
 //! Each outbox begins with an equal share, so that none can use up the batch before another has looked at its table. One
 //! that has nothing to claim leaves its share to all. A claim takes what it asks for beforehand and gives back what it
-//! did not get, so that all of them together never claim more than the batch.
+//! did not get, so that all of them together never claim more than the batch. The run is over when all have come to rest:
+//! until then each goes on looking for what is new.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +23,9 @@ struct State {
     in_shares: u64,
     /// Taken by claims that are under way.
     claiming: u64,
+    /// Outboxes whose part of the run goes on, and those of them that have nothing to do.
+    parts: usize,
+    resting: usize,
     /// Grows with every change that somebody may wait for.
     version: u64,
 }
@@ -33,6 +37,11 @@ impl State {
 }
 
 impl Batch {
+    fn of(size: u32, parts: usize) -> Arc<Self> {
+        let state = State { in_shares: u64::from(size), parts, ..State::default() };
+        Arc::new(Self { state: Mutex::new(state), changed: Notify::new() })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,7 +64,8 @@ impl Batch {
 pub(super) struct Share {
     batch: Arc<Batch>,
     own: u64,
-    /// The version when it last got nothing.
+    is_resting: bool,
+    /// The version when it last got nothing, or came to rest.
     seen: u64,
 }
 
@@ -69,22 +79,23 @@ pub(super) struct Grant {
 impl Share {
     /// The whole batch.
     pub(super) fn whole(size: u32) -> Self {
-        let batch = Arc::new(Batch::default());
-        batch.state().in_shares = u64::from(size);
-        Self { batch, own: u64::from(size), seen: 0 }
+        Self::new(&Batch::of(size, 1), u64::from(size))
     }
 
     /// Equal parts of a batch; what cannot be divided goes to those that come first, beginning with the one at `first`.
     pub(super) fn divide(size: u32, parts: usize, first: usize) -> Vec<Self> {
-        let batch = Arc::new(Batch::default());
-        batch.state().in_shares = u64::from(size);
         let count = parts.max(1);
+        let batch = Batch::of(size, count);
         let (size, parts) = (u64::from(size), count as u64);
         let own = |place: usize| {
             let turn = (place + count - first % count) % count;
             size / parts + u64::from((turn as u64) < size % parts)
         };
-        (0..count).map(|place| Self { batch: Arc::clone(&batch), own: own(place), seen: 0 }).collect()
+        (0..count).map(|place| Self::new(&batch, own(place))).collect()
+    }
+
+    fn new(batch: &Arc<Batch>, own: u64) -> Self {
+        Self { batch: Arc::clone(batch), own, is_resting: false, seen: 0 }
     }
 
     /// Takes up to `wanted`. `None` when there is nothing now; [`Share::changed`] then waits until there may be.
@@ -136,12 +147,41 @@ impl Share {
         self.own = 0;
     }
 
+    /// Nothing is left to do here. Says whether that is so everywhere; [`Share::changed`] waits until it may be.
+    pub(super) fn rest(&mut self) -> bool {
+        let mut state = self.batch.state();
+        if !self.is_resting {
+            self.is_resting = true;
+            state.resting += 1;
+        }
+        let is_over = state.resting == state.parts;
+        if is_over {
+            self.batch.tell(state);
+        } else {
+            self.seen = state.version;
+        }
+        is_over
+    }
+
+    /// There is something to do again.
+    pub(super) fn wake(&mut self) {
+        if self.is_resting {
+            self.is_resting = false;
+            self.batch.state().resting -= 1;
+        }
+    }
+
+    /// Whether it waits for the others to come to rest.
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_resting
+    }
+
     /// Whether the batch has been claimed to its last event.
     pub(super) fn is_full(&self) -> bool {
         self.batch.state().is_full()
     }
 
-    /// Waits until something has changed since [`Share::take`] found nothing.
+    /// Waits until something has changed since [`Share::take`] found nothing or [`Share::rest`] was not the last.
     pub(super) async fn changed(&self) {
         loop {
             let changed = self.batch.changed.notified();
@@ -155,7 +195,11 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.donate();
+        self.wake();
+        let mut state = self.batch.state();
+        state.in_shares -= self.own;
+        state.parts -= 1;
+        self.batch.give(state, self.own);
     }
 }
 
@@ -216,6 +260,19 @@ mod tests {
         assert_eq!((first.own, second.take(9).map(|grant| grant.count())), (1, Some(2)));
         drop(first);
         assert_eq!(second.take(9).map(|grant| grant.count()), Some(3));
+    }
+
+    #[test]
+    fn a_run_is_over_when_all_its_parts_have_come_to_rest_or_ended() {
+        let mut shares = Share::divide(9, 3, 0);
+        let (mut third, mut second, mut first) = (shares.pop().unwrap(), shares.pop().unwrap(), shares.pop().unwrap());
+        assert!(!first.rest() && !second.rest());
+        first.wake();
+        assert!(!third.rest() && third.changed().now_or_never().is_none());
+        drop(first);
+        assert!(third.changed().now_or_never().is_some());
+        assert!(third.rest() && second.rest());
+        assert!(Share::whole(1).rest());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! At most one claim, one sweep and two settlements are under way at a time, beside the handlers. What finishes while a
 //! settlement is under way goes into the next one, which waits for the first one's end unless much has finished: then both
-//! are written side by side. The loop ends when nothing is under way and nothing can begin.
+//! are written side by side. The loop ends when nothing is under way and nothing can begin, in no outbox of the run.
 
 mod begin;
 mod ended;
@@ -196,7 +196,9 @@ impl Run {
             self.begin_sweep();
             self.begin_claim();
             self.drop_useless_sweep();
-            if self.is_done() && !self.begin_missing_sweep() {
+            if !self.is_done() {
+                self.share.wake();
+            } else if !self.begin_missing_sweep() && self.is_over() {
                 break;
             }
             match self.next_step(&hung_up).await {
@@ -241,6 +243,12 @@ impl Run {
             && !self.wants_batch
     }
 
+    /// Nothing is left to be done, neither here nor in the other outboxes of the run: while they go on, something new may
+    /// come here.
+    fn is_over(&mut self) -> bool {
+        !self.may_claim() || self.countdown.remaining().is_zero() || self.share.rest()
+    }
+
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
         let wake_at = self.wake_at();
         tokio::select! {
@@ -250,7 +258,7 @@ impl Run {
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
             slot = next(&mut self.queuing) => Step::Slot(slot),
             () = self.shared.in_flight.freed(), if self.wants_room => Step::Room,
-            () = self.share.changed(), if self.wants_batch => Step::Batch,
+            () = self.share.changed(), if self.wants_batch || self.share.is_resting() => Step::Batch,
             () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,
             () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,

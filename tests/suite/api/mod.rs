@@ -3,6 +3,7 @@
 mod accepted;
 mod dead_letters;
 mod events;
+mod outboxes;
 mod process;
 mod serving;
 
