@@ -33,7 +33,7 @@ const MIN_LEASE_MS: u64 = 1_000;
 #[schema(as = Settle)]
 pub(super) struct SettleBody {
     /// The header `outbox-claim-token` of the delivery.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 1500)]
     token: String,
     /// What came of it.
     outcome: SettleOutcome,
@@ -83,7 +83,7 @@ impl TryFrom<String> for SettleOutcome {
 #[schema(as = Extend)]
 pub(super) struct ExtendBody {
     /// The header `outbox-claim-token` of the delivery.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 1500)]
     token: String,
     /// How long the lease lasts from now on, in milliseconds.
     #[schema(minimum = 1000, maximum = 86_400_000)]

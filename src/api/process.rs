@@ -115,7 +115,8 @@ impl Parameters {
             min_remaining_ms: either("min_remaining_ms", self.min_remaining_ms, body.min_remaining_ms)?,
             types: either("types", self.types, body.types)?,
             subject: either("subject", self.subject, body.subject)?,
-            outbox: either("outbox", self.outbox, body.outbox)?,
+            // Naming the same one twice leaves no doubt.
+            outbox: either("outbox", self.outbox.filter(|name| body.outbox.as_ref() != Some(name)), body.outbox)?,
             mode: either("mode", self.mode, body.mode)?,
         })
     }
@@ -243,6 +244,9 @@ mod tests {
         let merged = query().merged(body).unwrap();
         assert_eq!((merged.batch_size, merged.subject.as_deref()), (Some(5), Some("s")));
         assert!(query().merged(query()).is_err());
+        let of = |name: &str| Parameters { outbox: Some(name.to_owned()), ..Parameters::default() };
+        assert_eq!(of("a").merged(of("a")).unwrap().outbox.as_deref(), Some("a"));
+        assert!(of("a").merged(of("b")).is_err());
     }
 
     #[test]

@@ -73,6 +73,15 @@ struct Shared {
     cut_off: CancellationToken,
 }
 
+/// What the outboxes of an instance have in common, as one of them sees it.
+struct Common {
+    slots: Slots,
+    in_flight: InFlight,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    cut_off: CancellationToken,
+}
+
 impl Shared {
     /// The key of claim tokens; asked for once.
     async fn claim_key(&self) -> Result<&ClaimKey, StoreError> {
@@ -100,61 +109,61 @@ impl Processor {
     /// # Errors
     /// Settings under which events would run twice or never.
     pub fn new(store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Result<Self, SettingsError> {
-        Self::of_outbox(DEFAULT_OUTBOX, store, registry, settings)
+        settings.check(&registry)?;
+        Ok(Self::alone(DEFAULT_OUTBOX, store, registry, settings))
     }
 
-    fn of_outbox(
-        outbox: &str,
-        store: Arc<dyn Store>,
-        registry: Registry,
-        settings: ProcessorSettings,
-    ) -> Result<Self, SettingsError> {
-        settings.check(&registry)?;
-        let registry = Arc::new(registry);
-        let in_flight = Arc::<InFlight>::default();
-        let shared = Shared {
-            outbox: Arc::from(outbox),
-            store,
-            lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
-            registry,
+    /// The first outbox of an instance.
+    fn alone(outbox: &str, store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Self {
+        let in_flight = InFlight::default();
+        let common = Common {
             slots: Slots::new(settings.concurrency, in_flight.notify()),
-            settings,
             in_flight,
-            claim_key: OnceCell::new(),
-            left_behind: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             cut_off: CancellationToken::new(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Self::make(outbox, store, registry, settings, common)
     }
 
     /// Another outbox of the same instance: slots and shutdown are common to both.
-    fn beside(
-        &self,
+    fn beside(&self, outbox: &str, store: Arc<dyn Store>, registry: Registry, mut settings: ProcessorSettings) -> Self {
+        let shared = &self.shared;
+        let common = Common {
+            slots: shared.slots.shared(),
+            in_flight: shared.in_flight.shared(),
+            tasks: shared.tasks.clone(),
+            stop: shared.stop.clone(),
+            cut_off: shared.cut_off.clone(),
+        };
+        settings.concurrency = shared.settings.concurrency;
+        Self::make(outbox, store, registry, settings, common)
+    }
+
+    fn make(
         outbox: &str,
         store: Arc<dyn Store>,
         registry: Registry,
         settings: ProcessorSettings,
-    ) -> Result<Self, SettingsError> {
-        let settings = ProcessorSettings { concurrency: self.shared.settings.concurrency, ..settings };
-        settings.check(&registry)?;
+        common: Common,
+    ) -> Self {
         let registry = Arc::new(registry);
+        let Common { slots, in_flight, tasks, stop, cut_off } = common;
         let shared = Shared {
             outbox: Arc::from(outbox),
             store,
             lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
             registry,
-            slots: self.shared.slots.shared(),
+            slots,
             settings,
-            in_flight: Arc::new(self.shared.in_flight.shared()),
+            in_flight: Arc::new(in_flight),
             claim_key: OnceCell::new(),
             left_behind: Mutex::default(),
-            tasks: self.shared.tasks.clone(),
-            stop: self.shared.stop.clone(),
-            cut_off: self.shared.cut_off.clone(),
+            tasks,
+            stop,
+            cut_off,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Self { shared: Arc::new(shared) }
     }
 
     /// The name of the outbox that it works on.

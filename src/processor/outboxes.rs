@@ -31,6 +31,8 @@ pub struct OutboxParts {
 #[derive(Clone)]
 pub struct Outboxes {
     all: Arc<[Processor]>,
+    /// The first of them.
+    home: Processor,
     has_default: bool,
 }
 
@@ -87,16 +89,16 @@ impl Outboxes {
             if all.iter().any(|other| other.outbox() == name) {
                 return Err(OutboxesError::SameName { name });
             }
-            let made = match all.first() {
-                None => Processor::of_outbox(&name, store, registry, settings),
+            if let Err(source) = settings.check(&registry) {
+                return Err(OutboxesError::Settings { outbox: name, source });
+            }
+            all.push(match all.first() {
+                None => Processor::alone(&name, store, registry, settings),
                 Some(first) => first.beside(&name, store, registry, settings),
-            };
-            all.push(made.map_err(|source| OutboxesError::Settings { outbox: name, source })?);
+            });
         }
-        if all.is_empty() {
-            return Err(OutboxesError::None);
-        }
-        Ok(Self { all: all.into(), has_default: true })
+        let home = all.first().cloned().ok_or(OutboxesError::None)?;
+        Ok(Self { all: all.into(), home, has_default: true })
     }
 
     /// The same, but where there are several each request has to name the one that it means.
@@ -119,14 +121,13 @@ impl Outboxes {
     /// The outbox that is meant where none is named, if there is one.
     #[must_use]
     pub fn default_outbox(&self) -> Option<&Processor> {
-        self.all.first().filter(|_| self.has_default)
+        self.has_default.then_some(&self.home)
     }
 
     /// The first outbox, whose store keeps the runs over several.
     #[must_use]
     pub fn home(&self) -> &Processor {
-        // There is always a first one: `new` sees to it.
-        &self.all[0]
+        &self.home
     }
 
     /// The outbox of this name, or the default one.
@@ -214,7 +215,7 @@ impl Outboxes {
 
 impl From<Processor> for Outboxes {
     fn from(processor: Processor) -> Self {
-        Self { all: Arc::new([processor]), has_default: true }
+        Self { all: Arc::new([processor.clone()]), home: processor, has_default: true }
     }
 }
 

@@ -162,7 +162,7 @@ impl Run {
     }
 
     fn note_outcome(&mut self, finished: &Finished) {
-        finished.log();
+        finished.log(&self.shared.outbox);
         if self.finished.is_empty() {
             self.settle_from = Instant::now() + SETTLE_LINGER;
         }

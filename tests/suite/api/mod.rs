@@ -25,7 +25,7 @@ pub struct Api {
     pub router: Router,
     pub processor: Processor,
     pub store: Arc<dyn Store>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Api {
@@ -42,7 +42,7 @@ impl Api {
         let registry = Registry::new(vec![Route::new("all", vec![Pattern::All], handler)]).unwrap();
         let processor = Processor::new(Arc::clone(&store), registry, ProcessorSettings::default()).unwrap();
         let router = router(ApiSettings { tokens, ..ApiSettings::default() }, processor.clone());
-        Self { router, processor, store, _folder: folder }
+        Self { router, processor, store, folder: folder }
     }
 
     /// Sends a request and returns the answer with its body as text.

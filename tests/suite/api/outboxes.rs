@@ -7,7 +7,7 @@ use super::*;
 /// Two outboxes, each in a file of its own.
 async fn two(has_default: bool) -> Api {
     let api = Api::open().await;
-    let url = format!("sqlite://{}", api._folder.path().join("second.db").display());
+    let url = format!("sqlite://{}", api.folder.path().join("second.db").display());
     let second = connect(&StoreOptions::new(url)).await.unwrap();
     second.migrate().await.unwrap();
     let part = |name: &str, store: &Arc<dyn Store>| OutboxParts {
