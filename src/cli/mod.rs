@@ -7,11 +7,14 @@ mod config_check;
 mod database;
 mod dead_letters;
 mod dev;
+mod doctor;
 mod enqueue;
 mod events;
 mod global;
 mod migrate;
 mod openapi;
+mod outbox;
+mod outboxes;
 mod output;
 mod process;
 mod receiver;
@@ -28,6 +31,9 @@ use global::Global;
 
 /// How long threads that still block may hold up the program's end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// The exit code of the parser.
+const NOT_UNDERSTOOD: u8 = 2;
 
 /// A transactional outbox as a service.
 #[derive(Debug, Parser)]
@@ -57,6 +63,9 @@ enum Command {
     DeadLetters(dead_letters::Command),
     Openapi(openapi::Arguments),
     #[command(subcommand)]
+    Outbox(outbox::Command),
+    Doctor(doctor::Arguments),
+    #[command(subcommand)]
     Config(config_check::Command),
 }
 
@@ -66,6 +75,11 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // What only several arguments together tell is refused as the parser refuses one.
+        Err(error) if error.is::<output::NotUnderstood>() => {
+            output::complain(&error);
+            ExitCode::from(NOT_UNDERSTOOD)
+        }
         Err(error) => {
             output::complain(&error);
             ExitCode::FAILURE
@@ -91,6 +105,8 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Events(command) => events::run(&global, command).await,
         Command::DeadLetters(command) => dead_letters::run(&global, command).await,
         Command::Openapi(arguments) => openapi::run(&arguments),
+        Command::Outbox(command) => outbox::run(&global, command).await,
+        Command::Doctor(arguments) => doctor::run(&global, arguments).await,
         Command::Config(command) => config_check::run(&global, &command),
     }
 }

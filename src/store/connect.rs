@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::description::Description;
 use super::postgres::PostgresStore;
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
@@ -77,4 +78,16 @@ pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectEr
         Some("sqlite") => Ok(Arc::new(SqliteStore::open(options).await?)),
         Some(_) | None => Err(ConnectError::UnknownScheme),
     }
+}
+
+/// Makes a store for a table that was there before. Dials nothing; `home` is the default store on the same database.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_adopted(
+    _options: &StoreOptions,
+    _description: Description,
+    _home: Arc<dyn Store>,
+) -> Result<Arc<dyn Store>, ConnectError> {
+    Err(ConnectError::Store(StoreError::Internal { reason: "not built".to_owned(), source: None }))
 }

@@ -7,6 +7,7 @@ mod call;
 mod claim;
 mod enqueue;
 mod error;
+pub mod inspect;
 mod operate;
 mod own_transaction;
 mod parts;

@@ -42,7 +42,7 @@ impl Api {
         let registry = Registry::new(vec![Route::new("all", vec![Pattern::All], handler)]).unwrap();
         let processor = Processor::new(Arc::clone(&store), registry, ProcessorSettings::default()).unwrap();
         let router = router(ApiSettings { tokens, ..ApiSettings::default() }, processor.clone());
-        Self { router, processor, store, folder: folder }
+        Self { router, processor, store, folder }
     }
 
     /// Sends a request and returns the answer with its body as text.

@@ -1,0 +1,142 @@
+//! Judging a plan: does an index bound what the statement reads, or does it read what has piled up?
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::columns::Role;
+use super::facts::Facts;
+use super::labels::mentions;
+use super::proposal::Proposal;
+use super::statements::Purpose;
+
+/// How the database would run one statement, and what that means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Whether what it reads does not grow with the table.
+    pub bounded: bool,
+    /// The same in words.
+    pub words: String,
+    /// The indexes that it reads.
+    pub indexes: Vec<String>,
+}
+
+/// What a judgement needs to know besides the plan.
+pub(super) struct Judge<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) proposal: &'a Proposal,
+    /// Whether rows keep the instant of their claim after it has ended.
+    pub(super) lock_outlives_claims: bool,
+}
+
+/// A node of the plan that reads the table.
+struct Scan<'a> {
+    node: &'a Value,
+    /// Whether something above it needs all its rows before it gives the first.
+    gathered: bool,
+}
+
+impl Judge<'_> {
+    /// Judges the plan of a statement.
+    pub(super) fn verdict(&self, purpose: Purpose, plan: &Value) -> Verdict {
+        let mut scans = Vec::new();
+        find_scans(plan, &self.facts.table, self.facts.partitioned, false, &mut scans);
+        let mut indexes = Vec::new();
+        scans.iter().for_each(|scan| index_names(scan.node, &mut indexes));
+        let problem = scans.iter().find_map(|scan| self.problem(purpose, scan));
+        let words = match (&problem, indexes.first()) {
+            (Some(problem), _) => problem.clone(),
+            (None, Some(index)) => format!("bounded by the index {index}"),
+            (None, None) => "reads nothing of the table".to_owned(),
+        };
+        Verdict { bounded: problem.is_none(), words, indexes }
+    }
+
+    fn problem(&self, purpose: Purpose, scan: &Scan<'_>) -> Option<String> {
+        let node = scan.node;
+        let mut names = Vec::new();
+        index_names(node, &mut names);
+        let Some(name) = names.first() else { return Some("reads the whole table".to_owned()) };
+        let condition = index_condition(node);
+        let predicate = self.facts.indexes.iter().find(|index| index.name == *name).and_then(|i| i.predicate.clone());
+        if condition.is_empty() && predicate.is_none() {
+            return Some(format!("reads the whole table, by the index {name}"));
+        }
+        let leads = |role: Role| self.proposal.column(role).is_some_and(|column| mentions(&condition, column));
+        if purpose == Purpose::Settle {
+            return (!leads(Role::Id)).then(|| format!("does not find rows by their id: it reads the index {name}"));
+        }
+        let status = self.proposal.column(Role::Status).unwrap_or_default();
+        let by_status = leads(Role::Status) || predicate.is_some_and(|predicate| mentions(&predicate, status));
+        let by_lock = purpose == Purpose::Reap && leads(Role::LockedAt);
+        let cleared = by_lock && !self.lock_outlives_claims;
+        if !by_status && !cleared {
+            return Some(format!("reads finished events too: the index {name} does not tell them apart"));
+        }
+        if scan.gathered && !by_lock {
+            let what = if purpose == Purpose::DeadLetters { "dead letters" } else { "waiting or claimed events" };
+            return Some(format!("reads and sorts all {what} that the index {name} finds"));
+        }
+        let filter = node["Filter"].as_str().unwrap_or_default();
+        let filters = |role: Role| self.proposal.column(role).is_some_and(|column| mentions(filter, column));
+        match purpose {
+            Purpose::Claim | Purpose::Survey if filters(Role::EventType) => Some(format!(
+                "reads past the waiting events of all other types: the index {name} does not begin with them"
+            )),
+            Purpose::Claim if filters(Role::AvailableAt) => {
+                Some(format!("reads past all events that wait for the future: the index {name} has no due time"))
+            }
+            Purpose::Reap if filters(Role::LockedAt) => {
+                Some(format!("reads all claimed events: the index {name} is not in the order of claims"))
+            }
+            Purpose::Claim | Purpose::Survey | Purpose::Settle | Purpose::Reap | Purpose::DeadLetters => None,
+        }
+    }
+}
+
+/// Finds what reads the table, from the top down. A partition's scan counts as one of the table.
+fn find_scans<'a>(node: &'a Value, table: &str, any_table: bool, gathered: bool, found: &mut Vec<Scan<'a>>) {
+    let kind = node["Node Type"].as_str().unwrap_or_default();
+    let gathers = match kind {
+        "Sort" | "Hash" | "Bitmap Heap Scan" => true,
+        "Aggregate" => node["Strategy"].as_str() != Some("Sorted"),
+        _ => false,
+    };
+    let gathered = gathered || gathers;
+    let relation = node["Relation Name"].as_str();
+    if kind.ends_with("Scan") && relation.is_some_and(|name| any_table || name == table) {
+        found.push(Scan { node, gathered });
+        return;
+    }
+    for child in children(node) {
+        find_scans(child, table, any_table, gathered, found);
+    }
+}
+
+fn children(node: &Value) -> &[Value] {
+    node["Plans"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The indexes of a scan; a bitmap's stand below it.
+fn index_names(node: &Value, found: &mut Vec<String>) {
+    if let Some(name) = node["Index Name"].as_str()
+        && !found.iter().any(|known| known == name)
+    {
+        found.push(name.to_owned());
+    }
+    children(node).iter().for_each(|child| index_names(child, found));
+}
+
+fn index_condition(node: &Value) -> String {
+    let own = node["Index Cond"].as_str().unwrap_or_default().to_owned();
+    children(node).iter().fold(own, |conditions, child| conditions + " " + &index_condition(child)).trim().to_owned()
+}
+
+/// A plan as an outline, one node a line.
+pub(super) fn outline(node: &Value, depth: usize, lines: &mut Vec<String>) {
+    let text = |key: &str, before: &str| node[key].as_str().map_or(String::new(), |text| format!("{before}{text}"));
+    let kind = node["Node Type"].as_str().unwrap_or_default();
+    let place = format!("{}{}", text("Index Name", " using "), text("Relation Name", " on "));
+    let condition = format!("{}{}", text("Index Cond", "  index condition "), text("Filter", "  filter "));
+    lines.push(format!("{}{kind}{place}{condition}", "  ".repeat(depth)));
+    children(node).iter().for_each(|child| outline(child, depth + 1, lines));
+}
