@@ -13,7 +13,7 @@ use super::process::event_type;
 use crate::api::EventView;
 use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
 use crate::outcome::{MAX_REASON_CHARS, stored_text};
-use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
+use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, StoreError, Transition};
 
 /// What is written as the reason of a discard without a note.
 const DISCARDED: &str = "discarded by an operator";
@@ -94,26 +94,26 @@ pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()>
     match command {
         Command::List(arguments) => {
             let outbox = Chosen::open(&config, arguments.outbox.description(&config)?).await?;
-            let result = list(outbox.store.as_ref(), arguments).await;
+            let result = list(&outbox, arguments).await;
             outbox.close().await;
             result
         }
         Command::Requeue(arguments) => {
             let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
-            let result = requeue(outbox.store.as_ref(), &id, arguments).await;
+            let result = requeue(&outbox, &id, arguments).await;
             outbox.close().await;
             result
         }
         Command::Discard(arguments) => {
             let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
-            let result = discard(outbox.store.as_ref(), &id, arguments).await;
+            let result = discard(&outbox, &id, arguments).await;
             outbox.close().await;
             result
         }
     }
 }
 
-async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()> {
+async fn list(outbox: &Chosen, arguments: ListArguments) -> anyhow::Result<()> {
     let query = DeadLetterQuery {
         types: arguments.types,
         subject: arguments.subject,
@@ -122,35 +122,39 @@ async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()>
         limit: arguments.limit,
         with_payload: true,
     };
-    let page =
-        store.dead_letters(&query).await.map_err(output::without_causes).context("dead letters cannot be read")?;
-    let data = page.events.into_iter().map(EventView::whole).collect();
+    let page = outbox
+        .store
+        .dead_letters(&query)
+        .await
+        .map_err(output::without_causes)
+        .context("dead letters cannot be read")?;
+    let data = page.events.into_iter().map(|event| EventView::of_outbox(event, &outbox.name)).collect();
     let next_cursor = page.next.map(|place| format!("{},{}", place.dead_at, place.id));
     output::json(&Page { data, next_cursor })
 }
 
-async fn requeue(store: &dyn Store, id: &EventId, arguments: RequeueArguments) -> anyhow::Result<()> {
+async fn requeue(outbox: &Chosen, id: &EventId, arguments: RequeueArguments) -> anyhow::Result<()> {
     let change =
         RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    let transition = store.requeue(id, &change).await;
+    let transition = outbox.store.requeue(id, &change).await;
     if matches!(transition, Ok(Transition::Applied(_))) {
         tracing::info!(event_id = %id, note = arguments.note.as_deref(), "a dead letter was requeued");
     }
-    applied(store, id, transition).await
+    applied(outbox, id, transition).await
 }
 
-async fn discard(store: &dyn Store, id: &EventId, arguments: DiscardArguments) -> anyhow::Result<()> {
+async fn discard(outbox: &Chosen, id: &EventId, arguments: DiscardArguments) -> anyhow::Result<()> {
     let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
-    applied(store, id, store.discard(id, &reason).await).await
+    applied(outbox, id, outbox.store.discard(id, &reason).await).await
 }
 
 /// Prints the event that was changed with its payload, or says why it was not.
-async fn applied(store: &dyn Store, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
+async fn applied(outbox: &Chosen, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
     match transition.map_err(output::without_causes).context("the event was not changed")? {
         Transition::Applied(mut event) => {
             // The change is done: failing to read the payload only leaves it out.
-            event.payload = store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
-            output::json(&EventView::whole(*event))
+            event.payload = outbox.store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
+            output::json(&EventView::of_outbox(*event, &outbox.name))
         }
         Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
         Transition::Absent => Err(anyhow!("there is no event {id}")),

@@ -70,7 +70,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
             let mut written = enqueued.into_iter().next().context("the database did not say what it wrote")?.event;
             // A replay has the same payload, or it would have been refused.
             written.payload = Some(event.payload);
-            output::json(&EventView::whole(written))
+            output::json(&EventView::of_outbox(written, &outbox.name))
         }
         Err(EnqueueError::IdConflict { .. }) => bail!("/id: this id exists with other content"),
         Err(EnqueueError::KeyReused { .. }) => bail!("/idempotency_key: this key was used for other content"),

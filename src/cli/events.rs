@@ -43,7 +43,7 @@ async fn show(global: &Global, id: &str, with_attempts: bool, outbox: &OutboxArg
         None
     };
     outbox.close().await;
-    let view = EventView::whole(event);
+    let view = EventView::of_outbox(event, &outbox.name);
     output::json(&match attempts {
         Some(attempts) => view.with_attempts(attempts),
         None => view,

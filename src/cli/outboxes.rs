@@ -12,7 +12,8 @@ use super::process::event_id;
 use crate::config::{AdoptedSettings, Config};
 use crate::event::{EventId, NewEvent};
 use crate::handler::Registry;
-use crate::housekeeping::Retention;
+use crate::housekeeping::{Cleaned, Retention};
+use crate::processor::{DEFAULT_OUTBOX, LeasePolicy, OutboxParts, Outboxes, ProcessorSettings};
 use crate::store::description::Description;
 use crate::store::{Store, StoreError, StoreOptions, connect_adopted};
 
@@ -46,6 +47,34 @@ pub(super) async fn adopted(
         opened.push(AdoptedOutbox { name, store, registry, lease, retention });
     }
     Ok(opened)
+}
+
+/// The outboxes of an instance: the default one, if it is served, and the adopted ones.
+///
+/// # Errors
+/// Settings under which events would run twice or never.
+pub(super) fn together(
+    default: Option<(Arc<dyn Store>, Registry)>,
+    adopted: Vec<AdoptedOutbox>,
+    settings: &ProcessorSettings,
+) -> anyhow::Result<Outboxes> {
+    let has_default = default.is_some();
+    let default = default.map(|(store, registry)| {
+        let name = DEFAULT_OUTBOX.to_owned();
+        OutboxParts { name, store, registry, settings: settings.clone() }
+    });
+    let adopted = adopted.into_iter().map(|AdoptedOutbox { name, store, registry, lease, .. }| {
+        let settings = ProcessorSettings { lease: LeasePolicy::Fixed(lease), ..settings.clone() };
+        OutboxParts { name, store, registry, settings }
+    });
+    let outboxes = Outboxes::new(default.into_iter().chain(adopted).collect())?;
+    Ok(if has_default { outboxes } else { outboxes.without_default() })
+}
+
+/// What is to be deleted of an adopted outbox, if anything is.
+pub(super) fn cleaned(outbox: &AdoptedOutbox) -> Option<Cleaned> {
+    let retention = outbox.retention?;
+    Some(Cleaned { outbox: outbox.name.clone(), store: Arc::clone(&outbox.store), retention })
 }
 
 /// Says in the log what the tables of these outboxes do not allow.
@@ -104,6 +133,8 @@ impl OutboxArgument {
 
 /// The outbox of one command, opened.
 pub(super) struct Chosen {
+    /// Its name.
+    pub(super) name: String,
     /// The outbox.
     pub(super) store: Arc<dyn Store>,
     /// The default store on the same database, when the outbox is another one.
@@ -114,9 +145,11 @@ impl Chosen {
     /// Opens the described outbox, or the default one.
     pub(super) async fn open(config: &Config, description: Option<&Description>) -> anyhow::Result<Self> {
         let home = database::open_configured(config, Schema::Require).await?;
-        let Some(description) = description else { return Ok(Self { store: home, home: None }) };
+        let Some(description) = description else {
+            return Ok(Self { name: DEFAULT_OUTBOX.to_owned(), store: home, home: None });
+        };
         let store = open(&config.store(), description.clone(), &home).await?;
-        Ok(Self { store, home: Some(home) })
+        Ok(Self { name: description.name.clone(), store, home: Some(home) })
     }
 
     /// Opens the outbox that was named, and reads an event's id as that outbox writes them.
