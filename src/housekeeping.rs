@@ -1,10 +1,12 @@
 //! Retention: every minute, finished events that are older than their time are deleted, in bounded batches.
 //!
-//! Dead letters are never deleted by age. Several instances may do this at once.
+//! Dead letters are never deleted by age. Several instances may do this at once. An outbox is cleaned only when it is
+//! handed over here with a retention: nobody's table is by default.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::{Store, StoreError};
@@ -31,8 +33,24 @@ impl Default for Retention {
     }
 }
 
-/// Deletes until `shutdown` is cancelled. A failure is logged once until a deletion succeeds again.
-pub async fn run(store: Arc<dyn Store>, retention: Retention, shutdown: CancellationToken) {
+/// An outbox to be kept clean.
+pub struct Cleaned {
+    /// Its name, for the log.
+    pub outbox: String,
+    /// Its events.
+    pub store: Arc<dyn Store>,
+    /// How long the finished ones are kept.
+    pub retention: Retention,
+}
+
+/// Deletes until `shutdown` is cancelled, in each outbox by itself. A failure is logged once until a deletion succeeds
+/// again.
+pub async fn run(outboxes: Vec<Cleaned>, shutdown: CancellationToken) {
+    join_all(outboxes.iter().map(|cleaned| clean(cleaned, &shutdown))).await;
+    shutdown.cancelled().await;
+}
+
+async fn clean(Cleaned { outbox, store, retention }: &Cleaned, shutdown: &CancellationToken) {
     // Instances that were started together do not delete together.
     let mut pause = PERIOD.mul_f64(fastrand::f64());
     let mut failing = false;
@@ -41,16 +59,16 @@ pub async fn run(store: Arc<dyn Store>, retention: Retention, shutdown: Cancella
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
-        match purge(store.as_ref(), retention, &shutdown).await {
+        match purge(store.as_ref(), *retention, shutdown).await {
             Ok(deleted) => {
                 failing = false;
                 if deleted > 0 {
-                    tracing::info!(deleted, "finished events past their retention were deleted");
+                    tracing::info!(outbox, deleted, "finished events past their retention were deleted");
                 }
             }
             Err(error) => {
                 if !failing {
-                    tracing::error!(error = %error, "events past their retention could not be deleted; it is tried every minute");
+                    tracing::error!(outbox, error = %error, "events past their retention could not be deleted; it is tried every minute");
                 }
                 failing = true;
             }

@@ -62,7 +62,8 @@ impl List {
     }
 }
 
-fn not_a_cursor() -> Problem {
+/// Refuses what is no cursor.
+pub(super) fn not_a_cursor() -> Problem {
     refused("cursor", "is no cursor that this service made")
 }
 

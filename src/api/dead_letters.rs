@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ApiState;
 use super::auth::{Caller, Scope};
 use super::body::OptionalJson;
-use super::cursor::List;
+use super::cursor::{List, not_a_cursor};
 use super::event_view::{EventView, view_changed};
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Code, Problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader, check_text};
 use super::whole;
-use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS};
+use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS, MAX_SUBJECT_CHARS, Status};
 use crate::outcome::MAX_REASON_CHARS;
 use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Transition};
 
@@ -29,8 +28,8 @@ const MAX_SEARCH_CHARS: usize = 500;
 
 /// Which dead letters.
 pub(super) struct ListQuery {
-    list: List,
     query: DeadLetterQuery,
+    cursor: Option<String>,
 }
 
 impl FromQuery for ListQuery {
@@ -40,12 +39,27 @@ impl FromQuery for ListQuery {
         types.dedup();
         let subject = query.text("subject", MAX_SUBJECT_CHARS)?;
         let error_contains = query.text("error_contains", MAX_SEARCH_CHARS)?;
-        let list = List::new("dead-letters", &[Some(&types.join(" ")), subject.as_deref(), error_contains.as_deref()]);
-        let after = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
-        let after = after.map(|(dead_at, id)| DeadLetterPosition { dead_at, id });
+        let cursor = query.one("cursor")?;
         let limit = query.limit()?;
-        let query = DeadLetterQuery { types, subject, error_contains, after, limit, with_payload: false };
-        Ok(Self { list, query })
+        let query = DeadLetterQuery { types, subject, error_contains, after: None, limit, with_payload: false };
+        Ok(Self { query, cursor })
+    }
+}
+
+impl ListQuery {
+    /// The list that this is in an outbox.
+    fn list(&self, outbox: &Outbox) -> List {
+        let query = &self.query;
+        let filters = [Some(query.types.join(" ")), query.subject.clone(), query.error_contains.clone()];
+        List::new(&outbox.list_name("dead-letters"), &filters.each_ref().map(Option::as_deref))
+    }
+
+    /// Where the page begins.
+    fn after(&self, list: List, outbox: &Outbox) -> Answer<Option<DeadLetterPosition>> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let (dead_at, id) = list.place(cursor)?;
+        let id = outbox.store().parse_id(&id.to_string()).ok_or_else(not_a_cursor)?;
+        Ok(Some(DeadLetterPosition { dead_at, id }))
     }
 }
 
@@ -69,7 +83,7 @@ pub(super) struct DeadLettersView {
         ("error_contains" = Option<String>, Query, max_length = 500, description = "Only those whose error contains this text, in this case."),
         ("limit" = Option<u64>, Query, minimum = 1, description = "Events at most; 50 when it is not given, lowered to 200."),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before, with the same filters."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses(
         (status = 200, description = "A page of dead letters.", body = DeadLettersView, links(
@@ -80,14 +94,16 @@ pub(super) struct DeadLettersView {
     )
 )]
 pub(super) async fn list(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
-    Query(ListQuery { list, query }): Query<ListQuery>,
+    Query(query): Query<ListQuery>,
+    outbox: Outbox,
 ) -> Answer<Json<DeadLettersView>> {
-    let query = DeadLetterQuery { with_payload: caller.may(Scope::Payload), ..query };
-    let page = state.store().dead_letters(&query).await?;
+    let list = query.list(&outbox);
+    let after = query.after(list, &outbox)?;
+    let query = DeadLetterQuery { after, with_payload: caller.may(Scope::Payload), ..query.query };
+    let page = outbox.store().dead_letters(&query).await?;
     Ok(Json(DeadLettersView {
-        data: page.events.into_iter().map(|event| EventView::new(event, &caller)).collect(),
+        data: page.events.into_iter().map(|event| EventView::new(event, outbox.outbox(), &caller)).collect(),
         next_cursor: page.next.map(|next| list.cursor(next.dead_at, &next.id)),
     }))
 }
@@ -115,16 +131,16 @@ pub(super) struct RequeueBody {
     post, path = "/v1/dead-letters/{id}/requeue", tag = "dead letters", operation_id = "requeueDeadLetter",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     request_body(content = Option<RequeueBody>),
     responses((status = 200, description = "The event, pending.", body = EventView), ChangeProblems)
 )]
 pub(super) async fn requeue(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     OptionalJson(body): OptionalJson<RequeueBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
@@ -136,8 +152,8 @@ pub(super) async fn requeue(
         return Err(Problem::field("/max_attempts", "must be 1 to 100"));
     }
     let change = RequeueChange { delay: Duration::from_millis(delay_ms), max_attempts: body.max_attempts };
-    let transition = state.store().requeue(&id, &change).await?;
-    changed(&state, &caller, &id, transition, "requeued", body.note.as_deref()).await
+    let transition = outbox.store().requeue(&id, &change).await?;
+    changed(&outbox, &caller, &id, transition, "requeued", body.note.as_deref()).await
 }
 
 /// How to discard.
@@ -155,25 +171,25 @@ pub(super) struct DiscardBody {
     post, path = "/v1/dead-letters/{id}/discard", tag = "dead letters", operation_id = "discardDeadLetter",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     request_body(content = Option<DiscardBody>),
     responses((status = 200, description = "The event, skipped.", body = EventView), ChangeProblems)
 )]
 pub(super) async fn discard(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     OptionalJson(body): OptionalJson<DiscardBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
-    let transition = state.store().discard(&id, body.note.as_deref().unwrap_or("discarded")).await?;
-    changed(&state, &caller, &id, transition, "discarded", body.note.as_deref()).await
+    let transition = outbox.store().discard(&id, body.note.as_deref().unwrap_or("discarded")).await?;
+    changed(&outbox, &caller, &id, transition, "discarded", body.note.as_deref()).await
 }
 
 async fn changed(
-    state: &ApiState,
+    outbox: &Outbox,
     caller: &Caller,
     id: &EventId,
     transition: Transition,
@@ -183,10 +199,15 @@ async fn changed(
     match transition {
         Transition::Applied(event) => {
             tracing::info!(event_id = %id, token = caller.name(), change, note, "dead letter changed");
-            Ok(Json(view_changed(state, *event, caller).await))
+            Ok(Json(view_changed(outbox, *event, caller).await))
         }
         Transition::Refused(event) => {
-            Err(Problem::wrong_state(Code::NotDeadLettered, event.status, "the event is no dead letter"))
+            let detail = if event.status == Status::DeadLetter {
+                "this outbox's table has no status for a dead letter that was given up"
+            } else {
+                "the event is no dead letter"
+            };
+            Err(Problem::wrong_state(Code::NotDeadLettered, event.status, detail))
         }
         Transition::Absent => Err(Problem::event_not_found()),
     }

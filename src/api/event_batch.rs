@@ -10,6 +10,7 @@ use super::ApiState;
 use super::body::Json;
 use super::new_event_body::NewBatchEventBody;
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::problem::{Answer, Problem, enqueue_problem};
 use super::query::{NoParameters, Query};
 use crate::event::EventId;
@@ -45,13 +46,14 @@ pub(super) struct BatchView {
 /// Enqueue up to 1000 events, all or nothing.
 #[utoipa::path(
     post, path = "/v1/events/batch", tag = "events", operation_id = "enqueueBatch",
-    params(("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default")),
+    params(("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default")),
     request_body = BatchBody,
     responses((status = 201, description = "Every event is there.", body = BatchView), BatchProblems)
 )]
 pub(super) async fn enqueue(
     State(state): State<ApiState>,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     Json(body): Json<BatchBody>,
 ) -> Answer<Response> {
     if !(1..=MAX_EVENTS).contains(&body.events.len()) {
@@ -63,7 +65,7 @@ pub(super) async fn enqueue(
         event.into_new_event(key, max_payload_bytes, &format!("/events/{index}"))
     });
     let events = events.collect::<Answer<Vec<_>>>()?;
-    let enqueued = state.store().enqueue(&events).await;
+    let enqueued = outbox.store().enqueue(&events).await;
     let enqueued = enqueued.map_err(|error| enqueue_problem(error, |at, field| format!("/events/{at}/{field}")))?;
     let created = enqueued.iter().filter(|event| event.created).count();
     let view = BatchView {

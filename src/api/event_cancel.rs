@@ -1,15 +1,14 @@
 //! Cancel an event that has not been claimed yet.
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ApiState;
 use super::auth::Caller;
 use super::body::OptionalJson;
 use super::event_view::{EventView, view_changed};
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Code, Problem};
 use super::query::{NoParameters, Query, check_text};
@@ -34,30 +33,34 @@ pub(super) struct CancelBody {
     post, path = "/v1/events/{id}/cancel", tag = "events", operation_id = "cancelEvent",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     request_body(content = Option<CancelBody>),
     responses((status = 200, description = "The event, skipped.", body = EventView), CancelProblems)
 )]
 pub(super) async fn cancel(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     OptionalJson(body): OptionalJson<CancelBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_REASON_CHARS)?;
-    let event = match state.store().cancel(&id, body.reason.as_deref().unwrap_or("cancelled")).await? {
+    let event = match outbox.store().cancel(&id, body.reason.as_deref().unwrap_or("cancelled")).await? {
         Transition::Applied(event) => {
             tracing::info!(event_id = %id, token = caller.name(), "event cancelled");
             event
         }
         Transition::Refused(event) if event.status == Status::Skipped => event,
         Transition::Refused(event) => {
-            let detail = "only a pending event can be cancelled";
+            let detail = if event.status == Status::Pending {
+                "this outbox's table has no status for an event that was cancelled"
+            } else {
+                "only a pending event can be cancelled"
+            };
             return Err(Problem::wrong_state(Code::NotCancellable, event.status, detail));
         }
         Transition::Absent => return Err(Problem::event_not_found()),
     };
-    Ok(Json(view_changed(&state, *event, &caller).await))
+    Ok(Json(view_changed(&outbox, *event, &caller).await))
 }

@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::ApiState;
 use super::auth::{Caller, Scope};
 use super::body::OptionalJson;
 use super::event_view::EventView;
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader};
@@ -76,7 +75,7 @@ fn outcome_schema() -> Object {
         ("id" = String, Path, description = "The event's id."),
         ("wait_ms" = Option<u64>, Query, minimum = 0, maximum = 840_000,
             description = "How long to wait for the outcome; 30000 when it is not given. Not together with the body's."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     request_body(content = Option<WaitBody>),
     responses(
@@ -86,10 +85,10 @@ fn outcome_schema() -> Object {
     )
 )]
 pub(super) async fn process(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     PathId(id): PathId,
     Query(wait): Query<Wait>,
+    outbox: Outbox,
     OptionalJson(body): OptionalJson<WaitBody>,
 ) -> Answer<Response> {
     let wait_ms = match (wait.0, body.wait_ms) {
@@ -101,13 +100,13 @@ pub(super) async fn process(
         return Err(Problem::field("/wait_ms", format!("must be a whole number from 0 to {MAX_WAIT_MS}")));
     }
     // Awaited in place: when the caller hangs up this future is dropped, and the processor learns of it by that.
-    let processed = state.processor().process_event(&id, Duration::from_millis(wait_ms)).await?;
-    let event = state.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
+    let processed = outbox.process_event(&id, Duration::from_millis(wait_ms)).await?;
+    let event = outbox.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
     let status = if processed.still_running { StatusCode::ACCEPTED } else { StatusCode::OK };
     let view = ProcessedView {
         outcome: processed.outcome.as_str(),
         reason: processed.reason,
-        event: EventView::new(event, &caller),
+        event: EventView::new(event, outbox.outbox(), &caller),
     };
     Ok((status, axum::Json(view)).into_response())
 }

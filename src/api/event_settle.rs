@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ApiState;
 use super::body::StrangersJson;
 use super::event_view::EventView;
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Problem};
 use super::query::{NoParameters, Query, check_text};
@@ -34,7 +33,7 @@ const MIN_LEASE_MS: u64 = 1_000;
 #[schema(as = Settle)]
 pub(super) struct SettleBody {
     /// The header `outbox-claim-token` of the delivery.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 1500)]
     token: String,
     /// What came of it.
     outcome: SettleOutcome,
@@ -84,7 +83,7 @@ impl TryFrom<String> for SettleOutcome {
 #[schema(as = Extend)]
 pub(super) struct ExtendBody {
     /// The header `outbox-claim-token` of the delivery.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 1500)]
     token: String,
     /// How long the lease lasts from now on, in milliseconds.
     #[schema(minimum = 1000, maximum = 86_400_000)]
@@ -98,6 +97,8 @@ pub(super) struct Extended {
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     lease_until: Timestamp,
+    /// What settles or extends the claim from now on; in most outboxes the same token as before.
+    token: String,
 }
 
 /// Settle a claim that its receiver has accepted.
@@ -105,16 +106,16 @@ pub(super) struct Extended {
     post, path = "/v1/events/{id}/settle", tag = "events", operation_id = "settleEvent",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     security(()),
     request_body(content = SettleBody),
     responses((status = 200, description = "The event as it is now, without its payload.", body = EventView), TokenProblems)
 )]
 pub(super) async fn settle(
-    State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     StrangersJson(body): StrangersJson<SettleBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_ERROR_CHARS)?;
@@ -122,9 +123,9 @@ pub(super) async fn settle(
         return Err(Problem::field("/delay_ms", "must be at most 86400000"));
     }
     let outcome = outcome(&body);
-    state.processor().settle_by_token(&id, &body.token, outcome).await?;
-    let event = state.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
-    Ok(Json(EventView::whole(event)))
+    outbox.settle_by_token(&id, &body.token, outcome).await?;
+    let event = outbox.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
+    Ok(Json(EventView::of_outbox(event, outbox.outbox())))
 }
 
 /// Extend the lease of a claim that its receiver has accepted.
@@ -132,25 +133,25 @@ pub(super) async fn settle(
     post, path = "/v1/events/{id}/extend", tag = "events", operation_id = "extendEvent",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     security(()),
     request_body(content = ExtendBody),
-    responses((status = 200, description = "The new end of the lease.", body = Extended), TokenProblems)
+    responses((status = 200, description = "The new end of the lease, and its token.", body = Extended), TokenProblems)
 )]
 pub(super) async fn extend(
-    State(state): State<ApiState>,
     PathId(id): PathId,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     StrangersJson(body): StrangersJson<ExtendBody>,
 ) -> Answer<Json<Extended>> {
     if !(MIN_LEASE_MS..=MAX_MS).contains(&body.lease_ms) {
         return Err(Problem::field("/lease_ms", "must be 1000 to 86400000"));
     }
-    state.processor().extend_by_token(&id, &body.token, Duration::from_millis(body.lease_ms)).await?;
-    let event = state.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
+    let token = outbox.extend_by_token(&id, &body.token, Duration::from_millis(body.lease_ms)).await?;
+    let event = outbox.store().event(&id, false).await?.ok_or_else(Problem::event_not_found)?;
     let lease_until = event.lease_until.ok_or_else(Problem::lease_lost)?;
-    Ok(Json(Extended { lease_until }))
+    Ok(Json(Extended { lease_until, token }))
 }
 
 fn outcome(body: &SettleBody) -> Outcome {

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::ApiState;
 use super::auth::{Caller, Scope};
-use super::query::DEFAULT_OUTBOX;
+use super::outbox::Outbox;
 use crate::event::{Event, EventId, Status};
+use crate::processor::DEFAULT_OUTBOX;
 use crate::store::Attempt;
 use crate::timestamp::Timestamp;
 
@@ -24,7 +24,7 @@ pub struct EventView {
     id: EventId,
     /// The outbox it stands in.
     #[schema(example = "default")]
-    outbox: &'static str,
+    outbox: String,
     /// What happened.
     #[serde(rename = "type")]
     #[schema(example = "invoice.created")]
@@ -79,17 +79,23 @@ pub struct EventView {
 
 impl EventView {
     /// The event as this caller may see it.
-    pub(super) fn new(event: Event, caller: &Caller) -> Self {
+    pub(super) fn new(event: Event, outbox: &str, caller: &Caller) -> Self {
         let payload = event.payload.filter(|_| caller.may(Scope::Payload));
-        Self::whole(Event { payload, ..event })
+        Self::of_outbox(Event { payload, ..event }, outbox)
     }
 
-    /// The event with all that it holds, for somebody who may read the database itself.
+    /// The event of the default outbox with all that it holds, for somebody who may read the database itself.
     #[must_use]
     pub fn whole(event: Event) -> Self {
+        Self::of_outbox(event, DEFAULT_OUTBOX)
+    }
+
+    /// The same of any outbox.
+    #[must_use]
+    pub fn of_outbox(event: Event, outbox: &str) -> Self {
         Self {
             id: event.id,
-            outbox: DEFAULT_OUTBOX,
+            outbox: outbox.to_owned(),
             event_type: event.event_type,
             subject: event.subject,
             status: event.status.as_str(),
@@ -118,19 +124,19 @@ impl EventView {
     }
 
     /// The value of a `Location` header that leads to the event.
-    pub(super) fn location(&self) -> HeaderValue {
-        HeaderValue::from_str(&format!("/v1/events/{}", self.id)).unwrap_or(HeaderValue::from_static("/v1/events"))
+    pub(super) fn location(&self, outbox: &Outbox) -> HeaderValue {
+        HeaderValue::from_str(&outbox.location(&self.id)).unwrap_or(HeaderValue::from_static("/v1/events"))
     }
 }
 
 /// An event that a change has returned without its payload, shown with it to callers that may see it. The change is done,
 /// so that failing to read the payload afterwards only leaves it out.
-pub(super) async fn view_changed(state: &ApiState, mut event: Event, caller: &Caller) -> EventView {
+pub(super) async fn view_changed(outbox: &Outbox, mut event: Event, caller: &Caller) -> EventView {
     if caller.may(Scope::Payload) {
-        let read = state.store().event(&event.id, true).await;
+        let read = outbox.store().event(&event.id, true).await;
         event.payload = read.ok().flatten().and_then(|now| now.payload);
     }
-    EventView::new(event, caller)
+    EventView::new(event, outbox.outbox(), caller)
 }
 
 fn status_schema() -> Object {
@@ -210,7 +216,8 @@ mod tests {
 
     #[test]
     fn an_event_is_written_in_the_order_of_the_contract_with_its_payload_as_it_was() {
-        let view = EventView::new(event(r#"{"n":9007199254740993, "a":1.0,"a":2}"#), &Caller::example(&Scope::ALL));
+        let view =
+            EventView::new(event(r#"{"n":9007199254740993, "a":1.0,"a":2}"#), "default", &Caller::example(&Scope::ALL));
         assert_eq!(
             serde_json::to_string(&view).unwrap(),
             concat!(
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn without_the_scope_there_is_no_payload() {
-        let view = EventView::new(event("{}"), &Caller::example(&[Scope::Read]));
+        let view = EventView::new(event("{}"), "default", &Caller::example(&[Scope::Read]));
         assert!(!serde_json::to_string(&view).unwrap().contains("payload"));
     }
 }

@@ -11,6 +11,7 @@ use super::body::Json;
 use super::event_view::EventView;
 use super::new_event_body::NewEventBody;
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Problem, enqueue_problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader, refused};
@@ -26,7 +27,7 @@ problem_set!(ReadProblems: Plain, EventNotFound);
 #[utoipa::path(
     post, path = "/v1/events", tag = "events", operation_id = "enqueueEvent",
     params(
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
         ("idempotency-key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]+$",
             description = "The caller's key, bare or as a quoted string."),
     ),
@@ -44,21 +45,22 @@ pub(super) async fn enqueue(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     Query(NoParameters): Query<NoParameters>,
+    outbox: Outbox,
     headers: HeaderMap,
     Json(body): Json<NewEventBody>,
 ) -> Answer {
     let key = idempotency_key(&headers)?;
     let event = body.into_new_event(key, state.settings().max_payload_bytes, "")?;
     let payload = caller.may(Scope::Payload).then(|| event.payload.clone());
-    let enqueued = state.store().enqueue(&[event]).await;
+    let enqueued = outbox.store().enqueue(&[event]).await;
     let enqueued = enqueued.map_err(|error| enqueue_problem(error, |_, field| pointer_of(field)))?;
     let Some(mut enqueued) = enqueued.into_iter().next() else {
         return Err(Problem::internal("the store answered an enqueue without its event"));
     };
     // The same fingerprint is the same payload, also for a replay.
     enqueued.event.payload = payload;
-    let view = EventView::new(enqueued.event, &caller);
-    let location = [(header::LOCATION, view.location())];
+    let view = EventView::new(enqueued.event, outbox.outbox(), &caller);
+    let location = [(header::LOCATION, view.location(&outbox))];
     if enqueued.created {
         return Ok((StatusCode::CREATED, location, axum::Json(view)).into_response());
     }
@@ -128,20 +130,20 @@ impl FromQuery for Include {
     params(
         ("id" = String, Path, description = "The event's id."),
         ("include" = Option<String>, Query, pattern = "^attempts$", description = "`attempts` adds `attempts_log`."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses((status = 200, description = "The event as it is now.", body = EventView), ReadProblems)
 )]
 pub(super) async fn read(
-    State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     PathId(id): PathId,
     Query(include): Query<Include>,
+    outbox: Outbox,
 ) -> Answer<Response> {
-    let event = state.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
-    let mut view = EventView::new(event, &caller);
+    let event = outbox.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
+    let mut view = EventView::new(event, outbox.outbox(), &caller);
     if include.attempts {
-        view = view.with_attempts(state.store().attempts(&id).await?);
+        view = view.with_attempts(outbox.store().attempts(&id).await?);
     }
     Ok(axum::Json(view).into_response())
 }

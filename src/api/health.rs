@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use futures_util::future::try_join_all;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,9 +35,9 @@ pub(super) async fn livez() -> Json<Health> {
     responses((status = 200, description = "The instance can work.", body = Health), ReadyProblems)
 )]
 pub(super) async fn readyz(State(state): State<ApiState>) -> Answer<Json<Health>> {
-    if state.processor().is_shutting_down() {
+    if state.outboxes().is_shutting_down() {
         return Err(shutting_down());
     }
-    state.store().ready().await?;
+    try_join_all(state.outboxes().iter().map(|processor| processor.store().ready())).await?;
     Ok(Json(Health { status: "ready" }))
 }

@@ -1,12 +1,11 @@
 //! Whether something about a subject, or with a value in its payload, is still on its way.
 
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::ApiState;
 use super::openapi::problem_set;
+use super::outbox::Outbox;
 use super::problem::{Answer, Problem};
 use super::query::{FromQuery, Query, QueryReader};
 use crate::event::{EventId, MAX_SUBJECT_CHARS};
@@ -58,14 +57,11 @@ pub(super) struct InFlightView {
             example = "invoice/42"),
         ("key" = Option<String>, Query, max_length = 255, description = "Events whose payload has this key …"),
         ("value" = Option<String>, Query, max_length = 255, description = "… with this value, as text."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses((status = 200, description = "What was found.", body = InFlightView), InFlightProblems)
 )]
-pub(super) async fn read(
-    State(state): State<ApiState>,
-    Query(query): Query<InFlightQuery>,
-) -> Answer<Json<InFlightView>> {
-    let event_ids = state.store().in_flight(&query.types, &query.key).await?;
+pub(super) async fn read(Query(query): Query<InFlightQuery>, outbox: Outbox) -> Answer<Json<InFlightView>> {
+    let event_ids = outbox.store().in_flight(&query.types, &query.key).await?;
     Ok(Json(InFlightView { in_flight: !event_ids.is_empty(), event_ids }))
 }

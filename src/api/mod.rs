@@ -21,6 +21,7 @@ mod health;
 mod in_flight;
 mod new_event_body;
 mod openapi;
+mod outbox;
 mod path;
 mod problem;
 mod process;
@@ -47,8 +48,7 @@ pub use event_view::EventView;
 pub use openapi::openapi_yaml;
 pub use server::serve;
 
-use crate::processor::Processor;
-use crate::store::Store;
+use crate::processor::Outboxes;
 use problem::{Code, Problem};
 
 /// How the interface behaves.
@@ -84,30 +84,26 @@ struct ApiState {
 
 struct Shared {
     settings: ApiSettings,
-    processor: Processor,
+    outboxes: Outboxes,
 }
 
 impl ApiState {
-    fn new(settings: ApiSettings, processor: Processor) -> Self {
-        Self { shared: Arc::new(Shared { settings, processor }) }
+    fn new(settings: ApiSettings, outboxes: Outboxes) -> Self {
+        Self { shared: Arc::new(Shared { settings, outboxes }) }
     }
 
     fn settings(&self) -> &ApiSettings {
         &self.shared.settings
     }
 
-    fn processor(&self) -> &Processor {
-        &self.shared.processor
-    }
-
-    fn store(&self) -> &Arc<dyn Store> {
-        self.shared.processor.store()
+    fn outboxes(&self) -> &Outboxes {
+        &self.shared.outboxes
     }
 }
 
-/// All paths of the interface.
-pub fn router(settings: ApiSettings, processor: Processor) -> Router {
-    let state = ApiState::new(settings, processor);
+/// All paths of the interface, over these outboxes, or over the one of a processor.
+pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
+    let state = ApiState::new(settings, outboxes.into());
     let demand = |any_of: &'static [Scope], methods: MethodRouter<ApiState>| {
         let guard = auth::Guard { state: state.clone(), any_of };
         methods.route_layer(from_fn_with_state(guard, auth::authorize))

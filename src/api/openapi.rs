@@ -91,7 +91,7 @@ fn parameter_schema(name: &str) -> Option<Schema> {
         "subject" | "key" | "value" => text(NO_CONTROLS).max_length(Some(255)).into(),
         "error_contains" => text(NO_CONTROLS).max_length(Some(500)).into(),
         "limit" => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into(),
-        "cursor" => text("^[A-Za-z0-9_-]{43}$").into(),
+        "cursor" => text("^[A-Za-z0-9_-]+$").min_length(Some(23)).max_length(Some(1382)).into(),
         "idempotency-key" => text(r#"^([!#-~]([ -~]{0,253}[!-~])?|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#).into(),
         _ => return None,
     })

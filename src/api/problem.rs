@@ -166,6 +166,7 @@ impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
         match error {
             RunError::BudgetTooSmall { .. } => Self::new(Code::InvalidBudget, error.to_string()),
+            RunError::UnknownOutbox(error) => Self::from(error),
             RunError::ShuttingDown => shutting_down(),
             RunError::Panicked { reason } => Self::internal(reason),
             RunError::Store { source, partial } => Self { partial, ..Self::from(source) },

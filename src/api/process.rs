@@ -13,7 +13,7 @@ use super::ApiState;
 use super::body::OptionalJson;
 use super::openapi::problem_set;
 use super::problem::{Answer, Problem};
-use super::query::{FromQuery, Query, QueryReader, check_outbox, check_text, check_types};
+use super::query::{FromQuery, Query, QueryReader, check_text, check_types};
 use super::whole;
 use crate::budget::Budget;
 use crate::event::MAX_SUBJECT_CHARS;
@@ -83,7 +83,7 @@ pub(super) struct Parameters {
     /// Only events of this subject.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     subject: Option<String>,
-    /// The outbox; `default` exists.
+    /// The outbox; all of them when it is not given.
     #[schema(example = "default")]
     outbox: Option<String>,
     /// Whether the answer waits for the run; `sync` when it is not given.
@@ -100,7 +100,7 @@ impl FromQuery for Parameters {
             min_remaining_ms: query.number("min_remaining_ms", 0..=u64::MAX)?,
             types: (!types.is_empty()).then_some(types),
             subject: query.one("subject")?,
-            outbox: None,
+            outbox: query.one("outbox")?,
             mode: mode.transpose()?,
         })
     }
@@ -115,14 +115,14 @@ impl Parameters {
             min_remaining_ms: either("min_remaining_ms", self.min_remaining_ms, body.min_remaining_ms)?,
             types: either("types", self.types, body.types)?,
             subject: either("subject", self.subject, body.subject)?,
-            outbox: body.outbox,
+            // Naming the same one twice leaves no doubt.
+            outbox: either("outbox", self.outbox.filter(|name| body.outbox.as_ref() != Some(name)), body.outbox)?,
             mode: either("mode", self.mode, body.mode)?,
         })
     }
 
     /// The run that is asked for, and whether to wait for it.
     fn into_request(self, cap: Duration) -> Answer<(RunRequest, Mode)> {
-        check_outbox(self.outbox.as_deref())?;
         check_text(self.subject.as_deref(), "/subject", MAX_SUBJECT_CHARS)?;
         let types = self.types.unwrap_or_default();
         check_types(&types, |index| format!("/types/{index}"))?;
@@ -198,13 +198,21 @@ pub(super) async fn by_post(
 }
 
 async fn run(state: &ApiState, parameters: Parameters) -> Answer<Response> {
+    let outboxes = state.outboxes();
+    let name = parameters.outbox.clone();
+    let name = name.as_deref();
+    if name.is_some() {
+        outboxes.choose(name)?;
+    }
     let (request, mode) = parameters.into_request(state.settings().max_runtime_cap)?;
     match mode {
         // Awaited in place: when the caller hangs up this future is dropped, and the run learns of it by that.
-        Mode::Sync => Ok(axum::Json(state.processor().run(request).await?).into_response()),
+        Mode::Sync => Ok(axum::Json(outboxes.run(request, name).await?).into_response()),
         Mode::Async => {
-            let report = state.processor().start(request).await?;
-            let location = HeaderValue::from_str(&format!("/v1/runs/{}", report.run_id));
+            let report = outboxes.start(request, name).await?;
+            let elsewhere = name.filter(|name| *name != outboxes.home().outbox());
+            let elsewhere = elsewhere.map(|name| format!("?outbox={name}")).unwrap_or_default();
+            let location = HeaderValue::from_str(&format!("/v1/runs/{}{elsewhere}", report.run_id));
             let location = location.map_err(|error| Problem::internal(error.to_string()))?;
             Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], axum::Json(report)).into_response())
         }
@@ -236,6 +244,9 @@ mod tests {
         let merged = query().merged(body).unwrap();
         assert_eq!((merged.batch_size, merged.subject.as_deref()), (Some(5), Some("s")));
         assert!(query().merged(query()).is_err());
+        let of = |name: &str| Parameters { outbox: Some(name.to_owned()), ..Parameters::default() };
+        assert_eq!(of("a").merged(of("a")).unwrap().outbox.as_deref(), Some("a"));
+        assert!(of("a").merged(of("b")).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Query strings, read strictly: what nobody asked for, what stands twice and what is out of range is refused.
 //!
-//! Each resource says which parameters it knows by reading them; whatever is left over is unknown. `outbox` is read for
-//! all of them here, because every path takes it.
+//! Each resource says which parameters it knows by reading them; whatever is left over is unknown. `outbox` is known to
+//! all of them, because every path takes it; what it means is [`outbox`](super::outbox)'s to say.
 
 use std::ops::RangeInclusive;
 
@@ -10,11 +10,9 @@ use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use super::problem::{Answer, Code, Problem};
+use super::problem::{Answer, Problem};
 use crate::event::check_event_type;
 
-/// The one outbox that exists.
-pub(super) const DEFAULT_OUTBOX: &str = "default";
 /// Types that one request may name: so many of the longest ones still fit into a request's head.
 pub(super) const MAX_TYPES: usize = 100;
 const DEFAULT_LIMIT: u32 = 50;
@@ -48,19 +46,18 @@ impl<S: Send + Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
 
 fn read<T: FromQuery>(text: &str) -> Answer<T> {
     let mut reader = QueryReader::new(text)?;
-    let outbox = reader.one("outbox")?;
     let value = T::from_query(&mut reader)?;
+    reader.one("outbox")?;
     reader.finish()?;
-    check_outbox(outbox.as_deref())?;
     Ok(value)
 }
 
-/// Refuses every outbox but the default one.
-pub(super) fn check_outbox(outbox: Option<&str>) -> Answer<()> {
-    match outbox {
-        None | Some(DEFAULT_OUTBOX) => Ok(()),
-        Some(_) => Err(Problem::new(Code::OutboxNotFound, "there is no outbox of this name; `default` exists")),
+/// The outbox that a query names.
+pub(super) fn outbox_of(text: &str) -> Answer<Option<String>> {
+    if text.is_empty() {
+        return Ok(None);
     }
+    QueryReader::new(text)?.one("outbox")
 }
 
 /// The parameters that have not been taken yet, in their order.
@@ -183,6 +180,7 @@ fn shortened(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::problem::Code;
     use super::*;
 
     struct Example {
@@ -237,7 +235,14 @@ mod tests {
         let types = vec!["type=a"; MAX_TYPES].join("&");
         assert!(read::<Example>(&types).is_ok());
         assert!(read::<Example>(&format!("{types}&type=a")).is_err());
-        assert_eq!(read::<Example>("outbox=x").err().map(|problem| problem.code), Some(Code::OutboxNotFound));
+        assert!(read::<Example>("outbox=x&outbox=x").is_err() && outbox_of("outbox=x&outbox=x").is_err());
+    }
+
+    #[test]
+    fn the_outbox_is_read_beside_everything_else() {
+        assert_eq!(outbox_of("limit=5&outbox=x").unwrap().as_deref(), Some("x"));
+        assert_eq!(outbox_of("").unwrap(), None);
+        assert!(read::<Example>("outbox=x").is_ok());
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! What runs have done: one, or the list of them.
 
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::ApiState;
-use super::cursor::List;
+use super::cursor::{List, not_a_cursor};
 use super::openapi::problem_set;
-use super::path::PathId;
+use super::outbox::AnyOutbox;
+use super::path::PathUuid;
 use super::problem::{Answer, Code, Problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader};
 use crate::run::RunRecord;
@@ -27,7 +26,10 @@ impl FromQuery for ListQuery {
     fn from_query(query: &mut QueryReader) -> Answer<Self> {
         let list = List::new("runs", &[]);
         let place = query.one("cursor")?.map(|cursor| list.place(&cursor)).transpose()?;
-        let after = place.and_then(|(at, id)| Some((at, id.uuid()?)));
+        let after = match place {
+            Some((at, id)) => Some((at, id.uuid().ok_or_else(not_a_cursor)?)),
+            None => None,
+        };
         Ok(Self { list, page: RunPage { after, limit: query.limit()? } })
     }
 }
@@ -49,12 +51,12 @@ pub(super) struct RunsView {
     params(
         ("limit" = Option<u64>, Query, minimum = 1, description = "Runs at most; 50 when it is not given, lowered to 200."),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses((status = 200, description = "A page of runs.", body = RunsView), ListProblems)
 )]
-pub(super) async fn list(State(state): State<ApiState>, Query(query): Query<ListQuery>) -> Answer<Json<RunsView>> {
-    let data = state.store().runs(&query.page).await?;
+pub(super) async fn list(Query(query): Query<ListQuery>, AnyOutbox(outbox): AnyOutbox) -> Answer<Json<RunsView>> {
+    let data = outbox.store().runs(&query.page).await?;
     let full = data.len() >= query.page.limit as usize;
     let last = data.last().filter(|_| full);
     let next_cursor = last.map(|run| query.list.cursor(run.started_at, &run.report.run_id.into()));
@@ -66,18 +68,19 @@ pub(super) async fn list(State(state): State<ApiState>, Query(query): Query<List
     get, path = "/v1/runs/{run_id}", tag = "runs", operation_id = "readRun",
     params(
         ("run_id" = Uuid, Path, description = "The run's id."),
-        ("outbox" = Option<String>, Query, description = "The outbox; `default` exists.", example = "default"),
+        ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses((status = 200, description = "The run's report.", body = RunRecord), ReadProblems)
 )]
 pub(super) async fn read(
-    State(state): State<ApiState>,
-    PathId(run_id): PathId,
+    PathUuid(run_id): PathUuid,
     Query(NoParameters): Query<NoParameters>,
+    AnyOutbox(outbox): AnyOutbox,
 ) -> Answer<Json<RunRecord>> {
-    let run = match run_id.uuid() {
-        Some(run_id) => state.store().run(run_id).await?,
-        None => None,
-    };
-    run.map(Json).ok_or_else(|| Problem::new(Code::RunNotFound, "there is no run with this id"))
+    outbox
+        .store()
+        .run(run_id)
+        .await?
+        .map(Json)
+        .ok_or_else(|| Problem::new(Code::RunNotFound, "there is no run with this id"))
 }

@@ -17,7 +17,7 @@ use crate::event::{Event, EventId, NewEvent};
 use crate::handler::Registry;
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
-use crate::processor::{Processor, ProcessorSettings};
+use crate::processor::{OutboxParts, Outboxes, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::{
     Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
@@ -25,7 +25,9 @@ use crate::store::{
 };
 
 /// A store that nobody may reach: each call panics, which the router answers with 500.
-struct Untouched;
+struct Untouched {
+    ids_are_uuids: bool,
+}
 
 #[async_trait]
 #[rustfmt::skip]
@@ -39,7 +41,10 @@ impl Store for Untouched {
     async fn is_due(&self, _: &EventId) -> Result<bool, StoreError> { panic!("touched") }
     async fn peek(&self, _: &Claim) -> Result<Peek, StoreError> { panic!("touched") }
     async fn settle(&self, _: &[Settlement]) -> Result<Vec<Lease>, StoreError> { panic!("touched") }
-    fn parse_id(&self, text: &str) -> Option<EventId> { EventId::from_text(text).uuid().map(EventId::Uuid) }
+    fn parse_id(&self, text: &str) -> Option<EventId> {
+        let id = EventId::from_text(text);
+        if self.ids_are_uuids { id.uuid().map(EventId::Uuid) } else { Some(id) }
+    }
     async fn extend(&self, _: &Lease, _: Duration) -> Result<Option<Lease>, StoreError> { panic!("touched") }
     async fn reap(&self, _: &[ReapLane], _: u32) -> Result<ReapPage, StoreError> { panic!("touched") }
     async fn reap_by_id(&self, _: &EventId) -> Result<Option<Reaped>, StoreError> { panic!("touched") }
@@ -60,8 +65,14 @@ impl Store for Untouched {
 }
 
 fn app(tokens: Vec<Token>) -> Router {
-    let processor = Processor::new(Arc::new(Untouched), Registry::default(), ProcessorSettings::default()).unwrap();
-    router(ApiSettings { tokens, max_body_bytes: 1000, max_payload_bytes: 100, ..ApiSettings::default() }, processor)
+    let part = |name: &str, ids_are_uuids| OutboxParts {
+        name: name.to_owned(),
+        store: Arc::new(Untouched { ids_are_uuids }),
+        registry: Registry::default(),
+        settings: ProcessorSettings::default(),
+    };
+    let outboxes = Outboxes::new(vec![part("default", true), part("adopted", false)]).unwrap();
+    router(ApiSettings { tokens, max_body_bytes: 1000, max_payload_bytes: 100, ..ApiSettings::default() }, outboxes)
 }
 
 async fn ask(tokens: Vec<Token>, request: Request<Body>) -> (Response<()>, Value) {
@@ -205,6 +216,22 @@ async fn ids_cursors_and_queries_are_read_strictly() {
     }
     let (response, body) = send(Method::GET, &format!("/v1/events/{ID}?outbox=other"), None, "").await;
     assert_eq!((response.status(), code(&body)), (StatusCode::NOT_FOUND, "outbox-not-found"));
+}
+
+#[tokio::test]
+async fn an_adopted_outbox_has_ids_of_any_text_that_can_be_shown() {
+    let longest = "x".repeat(255);
+    let status = async |id: &str| {
+        let path = format!("/v1/events/{id}?outbox=adopted");
+        send(Method::GET, &path, None, "").await.0.status()
+    };
+    for id in ["42", "clx1", "a%20b%2Fc", "%C3%BC", ".", &longest] {
+        // Its store was asked.
+        assert_eq!(status(id).await, StatusCode::INTERNAL_SERVER_ERROR, "{id}");
+    }
+    for id in ["%0A", "%00", "%C2%85", "%FF", &format!("{longest}x")] {
+        assert_eq!(status(id).await, StatusCode::BAD_REQUEST, "{id}");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::config::{Config, mask_url};
 use crate::store::{ConnectError, Store, StoreError, StoreOptions, connect};
 
 /// How long a database may take to answer for the first time.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+pub(super) const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 /// What to do about a schema that is missing or older than this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::database::{self, Schema};
 use super::global::Global;
+use super::outboxes::{Chosen, OutboxArgument};
 use super::output;
-use super::process::{event_id, event_type};
+use super::process::event_type;
 use crate::api::EventView;
 use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
 use crate::outcome::{MAX_REASON_CHARS, stored_text};
-use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, Store, StoreError, Transition};
+use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, StoreError, Transition};
 
 /// What is written as the reason of a discard without a note.
 const DISCARDED: &str = "discarded by an operator";
@@ -46,6 +46,8 @@ pub(super) struct ListArguments {
     /// Where to go on: the next cursor of the page before
     #[arg(long, value_parser = cursor)]
     cursor: Option<DeadLetterPosition>,
+    #[command(flatten)]
+    outbox: OutboxArgument,
 }
 
 /// Make a dead letter pending again, with no attempts spent, and print it as JSON
@@ -53,8 +55,7 @@ pub(super) struct ListArguments {
 #[command(after_help = "Example: outboxd dead-letters requeue 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --delay-ms 60000")]
 pub(super) struct RequeueArguments {
     /// The event's id
-    #[arg(value_parser = event_id)]
-    id: EventId,
+    id: String,
     /// Becomes due so many milliseconds from now
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
     delay_ms: u64,
@@ -64,6 +65,8 @@ pub(super) struct RequeueArguments {
     /// Why; written to the log
     #[arg(long)]
     note: Option<String>,
+    #[command(flatten)]
+    outbox: OutboxArgument,
 }
 
 /// Turn a dead letter into a skipped event, for good, and print it as JSON
@@ -71,11 +74,12 @@ pub(super) struct RequeueArguments {
 #[command(after_help = "Example: outboxd dead-letters discard 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --note 'test data'")]
 pub(super) struct DiscardArguments {
     /// The event's id
-    #[arg(value_parser = event_id)]
-    id: EventId,
+    id: String,
     /// Why; kept as the event's last error, up to 200 characters
     #[arg(long)]
     note: Option<String>,
+    #[command(flatten)]
+    outbox: OutboxArgument,
 }
 
 /// A page of dead letters.
@@ -87,17 +91,29 @@ struct Page {
 
 pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let store = database::open_configured(&config, Schema::Require).await?;
-    let result = match command {
-        Command::List(arguments) => list(store.as_ref(), arguments).await,
-        Command::Requeue(arguments) => requeue(store.as_ref(), arguments).await,
-        Command::Discard(arguments) => discard(store.as_ref(), arguments).await,
-    };
-    store.close().await;
-    result
+    match command {
+        Command::List(arguments) => {
+            let outbox = Chosen::open(&config, arguments.outbox.description(&config)?).await?;
+            let result = list(&outbox, arguments).await;
+            outbox.close().await;
+            result
+        }
+        Command::Requeue(arguments) => {
+            let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
+            let result = requeue(&outbox, &id, arguments).await;
+            outbox.close().await;
+            result
+        }
+        Command::Discard(arguments) => {
+            let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
+            let result = discard(&outbox, &id, arguments).await;
+            outbox.close().await;
+            result
+        }
+    }
 }
 
-async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()> {
+async fn list(outbox: &Chosen, arguments: ListArguments) -> anyhow::Result<()> {
     let query = DeadLetterQuery {
         types: arguments.types,
         subject: arguments.subject,
@@ -106,35 +122,39 @@ async fn list(store: &dyn Store, arguments: ListArguments) -> anyhow::Result<()>
         limit: arguments.limit,
         with_payload: true,
     };
-    let page =
-        store.dead_letters(&query).await.map_err(output::without_causes).context("dead letters cannot be read")?;
-    let data = page.events.into_iter().map(EventView::whole).collect();
+    let page = outbox
+        .store
+        .dead_letters(&query)
+        .await
+        .map_err(output::without_causes)
+        .context("dead letters cannot be read")?;
+    let data = page.events.into_iter().map(|event| EventView::of_outbox(event, &outbox.name)).collect();
     let next_cursor = page.next.map(|place| format!("{},{}", place.dead_at, place.id));
     output::json(&Page { data, next_cursor })
 }
 
-async fn requeue(store: &dyn Store, arguments: RequeueArguments) -> anyhow::Result<()> {
+async fn requeue(outbox: &Chosen, id: &EventId, arguments: RequeueArguments) -> anyhow::Result<()> {
     let change =
         RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    let transition = store.requeue(&arguments.id, &change).await;
+    let transition = outbox.store.requeue(id, &change).await;
     if matches!(transition, Ok(Transition::Applied(_))) {
-        tracing::info!(event_id = %arguments.id, note = arguments.note.as_deref(), "a dead letter was requeued");
+        tracing::info!(event_id = %id, note = arguments.note.as_deref(), "a dead letter was requeued");
     }
-    applied(store, &arguments.id, transition).await
+    applied(outbox, id, transition).await
 }
 
-async fn discard(store: &dyn Store, arguments: DiscardArguments) -> anyhow::Result<()> {
+async fn discard(outbox: &Chosen, id: &EventId, arguments: DiscardArguments) -> anyhow::Result<()> {
     let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
-    applied(store, &arguments.id, store.discard(&arguments.id, &reason).await).await
+    applied(outbox, id, outbox.store.discard(id, &reason).await).await
 }
 
 /// Prints the event that was changed with its payload, or says why it was not.
-async fn applied(store: &dyn Store, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
+async fn applied(outbox: &Chosen, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
     match transition.map_err(output::without_causes).context("the event was not changed")? {
         Transition::Applied(mut event) => {
             // The change is done: failing to read the payload only leaves it out.
-            event.payload = store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
-            output::json(&EventView::whole(*event))
+            event.payload = outbox.store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
+            output::json(&EventView::of_outbox(*event, &outbox.name))
         }
         Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
         Transition::Absent => Err(anyhow!("there is no event {id}")),

@@ -82,6 +82,8 @@ fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Res
         store: StoreOptions::new(url),
         processor,
         registry: Registry::new(vec![Route::new("built-in-receiver", vec![Pattern::All], handler)])?,
+        default_outbox: true,
+        adopted: Vec::new(),
         api: ApiSettings::default(),
         listen,
         shutdown_grace: SHUTDOWN_GRACE,

@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::database::{self, Schema};
 use super::global::Global;
+use super::outboxes::{self, Chosen, OutboxArgument};
 use super::output;
 use super::process::uuid;
 use crate::api::EventView;
@@ -37,9 +37,9 @@ pub(super) struct Arguments {
     /// Becomes due at this instant, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "INSTANT")]
     available_at: Option<Timestamp>,
-    /// Failed attempts after which it becomes a dead letter, 1 to 100
-    #[arg(long, default_value_t = DEFAULT_MAX_ATTEMPTS)]
-    max_attempts: i32,
+    /// Failed attempts after which it becomes a dead letter, 1 to 100 [default: 10, or as the outbox says]
+    #[arg(long)]
+    max_attempts: Option<i32>,
     /// Writes nothing when an event with this key is there already
     #[arg(long)]
     idempotency_key: Option<String>,
@@ -49,20 +49,28 @@ pub(super) struct Arguments {
     /// The event's id, a UUID
     #[arg(long, value_parser = uuid)]
     id: Option<Uuid>,
+    #[command(flatten)]
+    outbox: OutboxArgument,
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let event = new_event(arguments, config.store().max_payload_bytes)?;
-    let store = database::open_configured(&config, Schema::Require).await?;
-    let result = store.enqueue(std::slice::from_ref(&event)).await;
-    store.close().await;
+    let description = arguments.outbox.description(&config)?;
+    let limit_is_given = arguments.max_attempts.is_some();
+    let default_limit = description.map_or(DEFAULT_MAX_ATTEMPTS, |description| description.max_attempts);
+    let event = new_event(arguments, default_limit, config.store().max_payload_bytes)?;
+    if let Some(description) = description {
+        outboxes::check_columns(description, &event, limit_is_given)?;
+    }
+    let outbox = Chosen::open(&config, description).await?;
+    let result = outbox.store.enqueue(std::slice::from_ref(&event)).await;
+    outbox.close().await;
     match result {
         Ok(enqueued) => {
             let mut written = enqueued.into_iter().next().context("the database did not say what it wrote")?.event;
             // A replay has the same payload, or it would have been refused.
             written.payload = Some(event.payload);
-            output::json(&EventView::whole(written))
+            output::json(&EventView::of_outbox(written, &outbox.name))
         }
         Err(EnqueueError::IdConflict { .. }) => bail!("/id: this id exists with other content"),
         Err(EnqueueError::KeyReused { .. }) => bail!("/idempotency_key: this key was used for other content"),
@@ -70,7 +78,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     }
 }
 
-fn new_event(arguments: Arguments, max_payload_bytes: usize) -> anyhow::Result<NewEvent> {
+fn new_event(arguments: Arguments, default_limit: i32, max_payload_bytes: usize) -> anyhow::Result<NewEvent> {
     let due = match (arguments.delay_ms, arguments.available_at) {
         (Some(ms), _) => Due::AfterMs(ms),
         (None, Some(at)) => Due::At(at),
@@ -81,7 +89,7 @@ fn new_event(arguments: Arguments, max_payload_bytes: usize) -> anyhow::Result<N
         subject: arguments.subject,
         headers: headers(arguments.headers)?,
         due,
-        max_attempts: arguments.max_attempts,
+        max_attempts: arguments.max_attempts.unwrap_or(default_limit),
         idempotency_key: arguments.idempotency_key,
         ..NewEvent::new(arguments.event_type, payload(arguments.payload, max_payload_bytes)?)
     };

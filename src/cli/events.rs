@@ -3,12 +3,10 @@
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
-use super::database::{self, Schema};
 use super::global::Global;
+use super::outboxes::{Chosen, OutboxArgument};
 use super::output;
-use super::process::event_id;
 use crate::api::EventView;
-use crate::event::EventId;
 
 /// Look at events
 #[derive(Debug, Subcommand)]
@@ -18,23 +16,25 @@ pub(super) enum Command {
     #[command(after_help = "Example: outboxd events show 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --attempts")]
     Show {
         /// The event's id
-        #[arg(value_parser = event_id)]
-        id: EventId,
+        id: String,
         /// Print its attempt log too
         #[arg(long)]
         attempts: bool,
+        #[command(flatten)]
+        outbox: OutboxArgument,
     },
 }
 
 pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Show { id, attempts } => show(global, id, attempts).await,
+        Command::Show { id, attempts, outbox } => show(global, &id, attempts, &outbox).await,
     }
 }
 
-async fn show(global: &Global, id: EventId, with_attempts: bool) -> anyhow::Result<()> {
+async fn show(global: &Global, id: &str, with_attempts: bool, outbox: &OutboxArgument) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let store = database::open_configured(&config, Schema::Require).await?;
+    let (outbox, id) = Chosen::open_with_id(&config, outbox, id).await?;
+    let store = &outbox.store;
     let event = store.event(&id, true).await.map_err(output::without_causes).context("the event cannot be read")?;
     let event = event.ok_or_else(|| anyhow!("there is no event {id}"))?;
     let attempts = if with_attempts {
@@ -42,8 +42,8 @@ async fn show(global: &Global, id: EventId, with_attempts: bool) -> anyhow::Resu
     } else {
         None
     };
-    store.close().await;
-    let view = EventView::whole(event);
+    outbox.close().await;
+    let view = EventView::of_outbox(event, &outbox.name);
     output::json(&match attempts {
         Some(attempts) => view.with_attempts(attempts),
         None => view,

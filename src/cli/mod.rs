@@ -14,6 +14,7 @@ mod global;
 mod migrate;
 mod openapi;
 mod outbox;
+mod outboxes;
 mod output;
 mod process;
 mod receiver;
@@ -30,6 +31,9 @@ use global::Global;
 
 /// How long threads that still block may hold up the program's end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// The exit code of the parser.
+const NOT_UNDERSTOOD: u8 = 2;
 
 /// A transactional outbox as a service.
 #[derive(Debug, Parser)]
@@ -71,6 +75,11 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // What only several arguments together tell is refused as the parser refuses one.
+        Err(error) if error.is::<output::NotUnderstood>() => {
+            output::complain(&error);
+            ExitCode::from(NOT_UNDERSTOOD)
+        }
         Err(error) => {
             output::complain(&error);
             ExitCode::FAILURE

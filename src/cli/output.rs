@@ -28,3 +28,8 @@ pub(super) fn complain(error: &anyhow::Error) {
 pub(super) fn without_causes(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{error}")
 }
+
+/// Arguments that do not fit one another; the exit code is the parser's own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotUnderstood(pub(super) String);

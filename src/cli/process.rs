@@ -10,12 +10,13 @@ use uuid::Uuid;
 
 use super::database::{self, Schema};
 use super::global::Global;
+use super::outboxes;
 use super::output;
 use super::signals::{self, Signals};
 use crate::budget::Budget;
 use crate::config::Config;
 use crate::event::{EventId, check_event_type};
-use crate::processor::{Processor, RunError, RunRequest};
+use crate::processor::{Outboxes, RunError, RunRequest};
 use crate::run::{RunReport, Trigger};
 
 /// One run without HTTP: claim what is due, deliver, report as JSON
@@ -40,16 +41,29 @@ pub(super) struct Arguments {
     /// Only events of this subject
     #[arg(long)]
     subject: Option<String>,
+    /// Only events of this outbox; all outboxes share the run when it is not given
+    #[arg(long, value_name = "NAME")]
+    outbox: Option<String>,
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result<()> {
     let config = global.begin(None)?;
-    let registry = config.registry()?;
+    let (registry, adopted) = config.outboxes()?;
+    let outbox = arguments.outbox.clone();
+    if outbox.is_some() {
+        config.described(outbox.as_deref())?;
+    }
     let request = request(arguments, &config)?;
     let store = database::open_configured(&config, Schema::Require).await?;
-    let processor = Processor::new(Arc::clone(&store), registry, config.processor())?;
-    let result = stoppable(&processor, request, config.shutdown_grace()).await?;
-    store.close().await;
+    let adopted = outboxes::adopted(&config.store(), adopted, &store).await?;
+    let default = config.default_outbox().then(|| (Arc::clone(&store), registry));
+    // The default store goes last, for the others stand on it.
+    let stores: Vec<_> = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
+    let outboxes = outboxes::together(default, adopted, &config.processor())?;
+    let result = stoppable(&outboxes, request, outbox.as_deref(), config.shutdown_grace()).await?;
+    for store in stores {
+        store.close().await;
+    }
     match result {
         Ok(report) => output::json(&report),
         Err(RunError::Store { source, partial }) => {
@@ -58,7 +72,12 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
             }
             Err(output::without_causes(source)).context("the run could not be done to its end")
         }
-        Err(error @ (RunError::BudgetTooSmall { .. } | RunError::ShuttingDown | RunError::Panicked { .. })) => {
+        Err(
+            error @ (RunError::BudgetTooSmall { .. }
+            | RunError::UnknownOutbox(_)
+            | RunError::ShuttingDown
+            | RunError::Panicked { .. }),
+        ) => {
             bail!(error)
         }
     }
@@ -90,22 +109,23 @@ fn request(arguments: Arguments, config: &Config) -> anyhow::Result<RunRequest> 
 
 /// Runs; the first signal stops further claims and cuts off what still runs after `grace`, the second ends the program.
 async fn stoppable(
-    processor: &Processor,
+    outboxes: &Outboxes,
     request: RunRequest,
+    outbox: Option<&str>,
     grace: Duration,
 ) -> anyhow::Result<Result<RunReport, RunError>> {
     let mut signals = Signals::listen()?;
-    let run = processor.run(request);
+    let run = outboxes.run(request, outbox);
     tokio::pin!(run);
     tokio::select! {
         result = &mut run => return Ok(result),
         signal = signals.next() => {
             tracing::info!(signal, "stopping: running handlers finish");
-            processor.begin_shutdown();
+            outboxes.begin_shutdown();
         }
     }
     tokio::select! {
-        (result, ()) = async { tokio::join!(&mut run, processor.shut_down(grace)) } => Ok(result),
+        (result, ()) = async { tokio::join!(&mut run, outboxes.shut_down(grace)) } => Ok(result),
         signal = signals.next() => signals::exit_now(signal),
     }
 }

@@ -14,10 +14,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Schema};
+use super::outboxes;
 use super::receiver::Receiver;
 use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
-use crate::processor::Processor;
+use crate::housekeeping::Cleaned;
+use crate::processor::{DEFAULT_OUTBOX, Outboxes};
 use crate::store::Store;
 use crate::{api, housekeeping, poller};
 
@@ -49,8 +51,8 @@ pub(super) async fn run(settings: ServiceSettings, schema: Schema, extras: Extra
 
 /// Everything that is running, with the owner of every task.
 struct Service {
-    store: Arc<dyn Store>,
-    processor: Processor,
+    stores: Vec<Arc<dyn Store>>,
+    outboxes: Outboxes,
     stop: CancellationToken,
     tasks: JoinSet<anyhow::Result<()>>,
 }
@@ -58,25 +60,35 @@ struct Service {
 impl Service {
     async fn start(settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<Self> {
         let store = database::open(&settings.store, schema).await?;
-        let processor = Processor::new(Arc::clone(&store), settings.registry, settings.processor)?;
+        let adopted = outboxes::adopted(&settings.store, settings.adopted, &store).await?;
+        outboxes::say_limitations(&adopted).await;
+        let mut cleaned: Vec<Cleaned> = adopted.iter().filter_map(outboxes::cleaned).collect();
+        if settings.default_outbox {
+            let outbox = DEFAULT_OUTBOX.to_owned();
+            cleaned.push(Cleaned { outbox, store: Arc::clone(&store), retention: settings.retention });
+        }
+        // The default store goes last, for the others stand on it.
+        let stores = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
+        let default = settings.default_outbox.then(|| (Arc::clone(&store), settings.registry));
+        let outboxes = outboxes::together(default, adopted, &settings.processor)?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let router = api::router(settings.api, processor.clone());
+        let router = api::router(settings.api, outboxes.clone());
         let server = api::serve(listener, router, stop.clone());
         tasks.spawn(async { server.await.context("the HTTP server failed") });
         if let Some(receiver) = extras.receiver {
             let receiver = receiver.serve(stop.clone());
             tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
         }
-        let cleaning = housekeeping::run(Arc::clone(&store), settings.retention, stop.clone());
+        let cleaning = housekeeping::run(cleaned, stop.clone());
         tasks.spawn(async {
             cleaning.await;
             Ok(())
         });
         if let Some(interval) = settings.poll_interval {
-            let polling = poller::run(processor.clone(), interval, stop.clone());
+            let polling = poller::run(outboxes.clone(), interval, stop.clone());
             tasks.spawn(async {
                 polling.await;
                 Ok(())
@@ -84,7 +96,7 @@ impl Service {
         }
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "ready");
         extras.announce.map_or(Ok(()), |announce| announce(address))?;
-        Ok(Self { store, processor, stop, tasks })
+        Ok(Self { stores, outboxes, stop, tasks })
     }
 
     /// Waits for a signal, or for a part that should not end, and stops everything.
@@ -105,15 +117,17 @@ impl Service {
     }
 
     async fn stop(&mut self, grace: Duration) {
-        self.processor.begin_shutdown();
-        self.processor.shut_down(grace).await;
+        self.outboxes.begin_shutdown();
+        self.outboxes.shut_down(grace).await;
         self.stop.cancel();
         let last_answers = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_ANSWERS, last_answers).await.is_err() {
             tracing::warn!("some connections did not end in time and are cut off");
             self.tasks.shutdown().await;
         }
-        self.store.close().await;
+        for store in &self.stores {
+            store.close().await;
+        }
     }
 }
 

@@ -4,11 +4,55 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::keys::KEYS;
+use super::outbox::written::{Columns, Label, Outbox, Retention as OutboxRetention, Status};
 use super::secret::{DatabaseUrl, HeaderValue, RouteUrl, Secret};
 use super::settings::{Database, Log, Poller, Retention, Retry, Route, Run, Server, Settings, Token};
 use super::{Config, Environment, Sources};
 
 const EXAMPLE: &str = include_str!("../../config.example.toml");
+
+/// Every key of an outbox once.
+fn outbox() -> Outbox {
+    let name = || "a".to_owned();
+    let columns = Columns {
+        id: name(),
+        event_type: Some(name()),
+        payload: name(),
+        status: name(),
+        attempts: name(),
+        available_at: name(),
+        locked_at: name(),
+        created_at: name(),
+        processed_at: Some(name()),
+        last_error: Some(name()),
+        max_attempts: Some(name()),
+        subject: Some(name()),
+        headers: Some(name()),
+        claim_no: Some(name()),
+    };
+    let status = Status {
+        pending: Label(name()),
+        processing: Label(name()),
+        completed: Label(name()),
+        dead_letter: Label(name()),
+        skipped: Some(Label(name())),
+    };
+    let day = Duration::from_hours(24);
+    Outbox {
+        name: name(),
+        table: name(),
+        order_by: Some(name()),
+        max_attempts: 10,
+        time_zone: name(),
+        lease: day,
+        processed_at_on: Some(vec![name()]),
+        filter: Some(name()),
+        fixed_type: Some(name()),
+        columns,
+        status,
+        retention: Some(OutboxRetention { completed: Some(day), skipped: Some(day) }),
+    }
+}
 
 /// Every key once. Built without `..`, so that a new setting cannot be forgotten here.
 fn everything() -> Settings {
@@ -22,6 +66,7 @@ fn everything() -> Settings {
     };
     let route = Route {
         name: "a".to_owned(),
+        outbox: Some("a".to_owned()),
         types: vec!["*".to_owned()],
         url: Some(RouteUrl::from("http://a".to_owned())),
         handler: Some("log".to_owned()),
@@ -44,6 +89,7 @@ fn everything() -> Settings {
     };
     Settings {
         database_url: DatabaseUrl::default(),
+        default_outbox: true,
         server: Server::default(),
         run: Run::default(),
         poller: Poller::default(),
@@ -51,6 +97,7 @@ fn everything() -> Settings {
         retention: Retention::default(),
         log: Log::default(),
         tokens: vec![token],
+        outboxes: vec![outbox()],
         routes: vec![route],
     }
 }
@@ -115,16 +162,17 @@ fn the_example_shows_every_key_and_no_other() {
 }
 
 #[test]
-fn every_key_outside_tokens_and_routes_has_an_environment_variable() {
-    let outside = |key: &String| !key.starts_with("token.") && !key.starts_with("route.");
+fn every_key_outside_tokens_outboxes_and_routes_has_an_environment_variable() {
+    let tables = ["token", "outbox", "route"];
+    let outside = |key: &String| !tables.iter().any(|table| key.starts_with(&format!("{table}.")));
     let mut known: BTreeSet<String> = known_keys().into_iter().filter(outside).collect();
-    known.extend(["token".to_owned(), "route".to_owned()]);
+    known.extend(tables.map(str::to_owned));
     assert_eq!(KEYS.iter().map(|(key, _)| (*key).to_owned()).collect::<BTreeSet<_>>(), known);
 }
 
 #[test]
 fn the_commented_examples_are_valid() {
-    let alternatives = ["value ", "value_file ", "secret_files ", "secrets_env "];
+    let alternatives = ["value ", "value_file ", "secret_files ", "secrets_env ", "fixed_type "];
     let retries: Vec<&str> =
         shown_lines().into_iter().map(|(_, line)| line).filter(|line| line.starts_with("retry ")).collect();
     assert_eq!(retries.len(), 3);
@@ -144,5 +192,7 @@ fn the_commented_examples_are_valid() {
         let sources = Sources { working_folder: folder.path().to_owned(), environment, ..Sources::default() };
         let service = Config::read(&sources).unwrap().service().unwrap();
         assert_eq!(service.registry.routes().len(), 2);
+        let [adopted] = service.adopted.as_slice() else { panic!("one outbox") };
+        assert_eq!(adopted.registry.routes().len(), 1);
     }
 }

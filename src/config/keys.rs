@@ -29,9 +29,10 @@ impl Kind {
     }
 }
 
-/// Everything that can be set, except what stands inside tokens and routes.
-pub(super) const KEYS: [(&str, Kind); 18] = [
+/// Everything that can be set, except what stands inside tokens, outboxes and routes.
+pub(super) const KEYS: [(&str, Kind); 20] = [
     ("database_url", Kind::Text),
+    ("default_outbox", Kind::Flag),
     ("server.listen", Kind::Text),
     ("server.max_body_bytes", Kind::Number),
     ("server.max_payload_bytes", Kind::Number),
@@ -48,6 +49,7 @@ pub(super) const KEYS: [(&str, Kind); 18] = [
     ("log.format", Kind::Text),
     ("log.level", Kind::Text),
     ("token", Kind::Tables),
+    ("outbox", Kind::Tables),
     ("route", Kind::Tables),
 ];
 

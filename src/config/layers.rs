@@ -1,6 +1,6 @@
 //! Where settings come from: defaults ← file ← environment ← flags, each layer over the ones before it.
 //!
-//! A list (`token`, `route`) is replaced as a whole, never mixed. Every value remembers its layer, so that an error can
+//! A list (`token`, `outbox`, `route`) is replaced as a whole, never mixed. Every value remembers its layer, so that an error can
 //! say which file or variable to change.
 
 use std::fs;

@@ -8,12 +8,14 @@ mod check;
 mod environment;
 mod keys;
 mod layers;
+mod outbox;
 mod problem;
 mod ranges;
 mod receivers;
 mod report;
 mod retry;
 mod routes;
+mod routing;
 mod secret;
 mod service;
 mod settings;
@@ -25,14 +27,18 @@ pub use environment::Environment;
 pub use layers::Sources;
 pub use problem::ConfigError;
 pub use secret::mask_url;
-pub use service::ServiceSettings;
+pub use service::{AdoptedSettings, ServiceSettings};
+
+use outbox::Described;
+use problem::Problems;
 use settings::Settings;
 
-/// Settings that have been read and whose scalars are in their ranges. Tokens and routes are judged when they are
+/// Settings that have been read, whose scalars are in their ranges and whose outboxes are described. Tokens and routes are judged when they are
 /// asked for, so that a command that needs only the database does not need their secrets.
 #[derive(Clone)]
 pub struct Config {
     settings: Settings,
+    described: Vec<Described>,
     environment: Environment,
     insecure_no_auth: bool,
     names_a_database: bool,
@@ -45,9 +51,13 @@ impl Config {
     /// Everything that is wrong, as far as it could be read.
     pub fn read(sources: &Sources) -> Result<Self, ConfigError> {
         let settings = sources.settings()?;
-        check::check(&settings)?;
+        let mut problems = Problems::default();
+        problems.keep(check::check(&settings));
+        let described = problems.keep(outbox::described(&settings)).unwrap_or_default();
+        problems.finish()?;
         Ok(Self {
             settings,
+            described,
             environment: sources.environment.clone(),
             insecure_no_auth: false,
             names_a_database: sources.names_a_database(),

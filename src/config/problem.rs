@@ -106,7 +106,7 @@ fn expected_in_words(path: &[String], expected: &str) -> String {
         name.and_then(|name| valid_numbers(name)).unwrap_or_else(|| kind.to_owned())
     };
     match expected {
-        "usize" | "u64" | "u32" | "u16" => number("a whole number"),
+        "usize" | "u64" | "u32" | "i32" | "u16" => number("a whole number"),
         "f64" => number("a number"),
         "a sequence" => "a list in brackets".to_owned(),
         "a boolean" => "true or false".to_owned(),

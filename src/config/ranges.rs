@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use crate::event::MAX_ATTEMPTS_LIMIT;
+
 const MEBIBYTE: usize = 1024 * 1024;
 
 /// `server.max_payload_bytes`
@@ -13,6 +15,8 @@ pub(super) const MAX_BODY_BYTES: RangeInclusive<usize> = 1..=256 * MEBIBYTE;
 pub(super) const CONCURRENCY: RangeInclusive<usize> = 1..=10_000;
 /// `database.max_connections`
 pub(super) const MAX_CONNECTIONS: RangeInclusive<u32> = 2..=1000;
+/// `max_attempts` of an outbox.
+pub(super) const MAX_ATTEMPTS: RangeInclusive<i32> = 1..=MAX_ATTEMPTS_LIMIT;
 /// A route's `dead_letter_on`: a 2xx says that the event is done, and nothing below it ends an answer.
 pub(super) const DEAD_LETTER_ON: RangeInclusive<u16> = 300..=599;
 /// `factor` of a retry.
@@ -27,6 +31,7 @@ pub(super) fn valid_numbers(name: &str) -> Option<String> {
         "max_body_bytes" => Some(whole(&MAX_BODY_BYTES)),
         "concurrency" => Some(whole(&CONCURRENCY)),
         "max_connections" => Some(whole(&MAX_CONNECTIONS)),
+        "max_attempts" => Some(whole(&MAX_ATTEMPTS)),
         "dead_letter_on" => Some(whole(&DEAD_LETTER_ON)),
         "factor" => Some(format!("a number, {}", in_words(&FACTOR))),
         "jitter" => Some(format!("a number, {}", in_words(&JITTER))),

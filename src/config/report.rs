@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::problem::ConfigError;
 use super::{Config, text};
 use crate::event::DEFAULT_MAX_ATTEMPTS;
+use crate::handler::Registry;
+use crate::store::description::Description;
 
 impl Config {
     /// The report.
@@ -18,15 +20,18 @@ impl Config {
         let settings = toml::to_string(&self.settings)
             .map_err(|error| ConfigError::one(format!("the settings cannot be shown: {error}")))?;
         let mut report = format!("# effective settings, secrets masked\n{settings}");
-        let attempts = DEFAULT_MAX_ATTEMPTS.unsigned_abs();
-        let _ = write!(report, "\n# retry horizon: from the first attempt to the last of {attempts}, when all fail\n");
-        if service.registry.routes().is_empty() {
+        let _ = write!(
+            report,
+            "\n# retry horizon: from the first attempt to the last of {DEFAULT_MAX_ATTEMPTS}, when all fail\n"
+        );
+        if self.settings.routes.is_empty() {
             report.push_str("#   no routes\n");
         }
-        for route in service.registry.routes() {
-            let horizon = in_words(route.policy.retry.horizon(attempts));
-            let types: Vec<String> = route.types.iter().map(ToString::to_string).collect();
-            let _ = writeln!(report, "#   {} ({}): {horizon}", route.name, types.join(", "));
+        write_horizons(&mut report, &service.registry, DEFAULT_MAX_ATTEMPTS);
+        for outbox in &service.adopted {
+            let Description { name, max_attempts, .. } = &outbox.description;
+            let _ = writeln!(report, "# outbox {name:?}: of {max_attempts} attempts");
+            write_horizons(&mut report, &outbox.registry, *max_attempts);
         }
         let warnings = self.warnings(&service);
         report.push_str(if warnings.is_empty() { "\n# no warnings\n" } else { "\n# warnings\n" });
@@ -34,6 +39,15 @@ impl Config {
             let _ = writeln!(report, "#   {warning}");
         }
         Ok(report)
+    }
+}
+
+/// How long each route goes on trying.
+fn write_horizons(report: &mut String, registry: &Registry, attempts: i32) {
+    for route in registry.routes() {
+        let horizon = in_words(route.policy.retry.horizon(attempts.unsigned_abs()));
+        let types: Vec<String> = route.types.iter().map(ToString::to_string).collect();
+        let _ = writeln!(report, "#   {} ({}): {horizon}", route.name, types.join(", "));
     }
 }
 

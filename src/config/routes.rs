@@ -1,4 +1,4 @@
-//! From `[[route]]` tables to the [`Registry`]: patterns, built-in handlers, policies and the receivers' settings.
+//! From a `[[route]]` table to the [`Route`]: patterns, built-in handlers, policies and the receiver's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,38 +8,19 @@ use super::environment::{Environment, secret_in_file, usable};
 use super::problem::{ConfigError, Problems};
 use super::ranges::DEAD_LETTER_ON;
 use super::receivers::Receivers;
+use super::retry;
 use super::settings::Route as Written;
-use super::{retry, text};
 use crate::event::check_route_header;
-use crate::handler::{Discard, Handler, Log, Pattern, Registry, Route};
-use crate::lease::LEAST_LEASE_MARGIN;
+use crate::handler::{Discard, Handler, Log, Pattern, Route};
 use crate::outcome::Policy;
-use crate::processor::LeasePolicy;
 
 const DAY: Duration = Duration::from_hours(24);
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(10);
 const MAX_NAME_CHARS: usize = 100;
 const MAX_SECRETS: usize = 10;
 
-/// Puts the routes together.
-pub(super) fn registry(
-    written: &[Written],
-    lease: LeasePolicy,
-    environment: &Environment,
-) -> Result<Registry, ConfigError> {
-    let mut problems = Problems::default();
-    let receivers = Receivers::new()?;
-    let mut routes = Vec::with_capacity(written.len());
-    for (index, route) in written.iter().enumerate() {
-        let key = format!("route.{index} ({:?})", route.name);
-        check_lease(&key, route, lease, &mut problems);
-        routes.extend(problems.keep(one_route(&key, route, &receivers, environment)));
-    }
-    problems.finish()?;
-    Registry::new(routes).map_err(|error| ConfigError::one(format!("route: {error}")))
-}
-
-fn one_route(
+/// Puts one route together.
+pub(super) fn one_route(
     key: &str,
     written: &Written,
     receivers: &Receivers,
@@ -75,21 +56,6 @@ fn check_scalars(key: &str, written: &Written, problems: &mut Problems) {
             );
         }
         other => problems.add(&format!("{key}.format"), format!("{other:?} is not valid: valid is \"payload\"")),
-    }
-}
-
-/// A fixed lease that ends before the handler must have ended would let a second worker deliver the same event.
-fn check_lease(key: &str, written: &Written, lease: LeasePolicy, problems: &mut Problems) {
-    let LeasePolicy::Fixed(lease) = lease else { return };
-    let shortest = written.timeout.saturating_add(LEAST_LEASE_MARGIN);
-    if lease < shortest {
-        let [lease, timeout, shortest] = [lease, written.timeout, shortest].map(text::written);
-        problems.add(
-            "run.lease",
-            format!(
-                "{lease:?} is too short for {key} with timeout {timeout:?}: valid are \"auto\" and at least {shortest:?}"
-            ),
-        );
     }
 }
 

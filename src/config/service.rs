@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::outbox::DEFAULT_NAME;
 use super::problem::{ConfigError, Problems};
 use super::tokens::{KnownToken, known_tokens};
-use super::{Config, check, routes};
+use super::{Config, check, routing};
 use crate::api::{ApiSettings, Scopes, Token};
 use crate::handler::Registry;
 use crate::housekeeping::Retention;
 use crate::processor::{LeasePolicy, ProcessorSettings};
 use crate::store::StoreOptions;
+use crate::store::description::Description;
 use crate::telemetry::LogSettings;
 
 /// Everything that a resident service needs. Has no `Debug`: it holds the secrets in clear.
@@ -19,8 +21,12 @@ pub struct ServiceSettings {
     pub store: StoreOptions,
     /// The workflow.
     pub processor: ProcessorSettings,
-    /// The routes.
+    /// The routes of the default outbox.
     pub registry: Registry,
+    /// Whether the default outbox is served; its tables stand beside the adopted ones in any case.
+    pub default_outbox: bool,
+    /// The outboxes whose tables were there before, in the order in which they are written.
+    pub adopted: Vec<AdoptedSettings>,
     /// The HTTP interface.
     pub api: ApiSettings,
     /// Where it listens.
@@ -29,8 +35,19 @@ pub struct ServiceSettings {
     pub shutdown_grace: Duration,
     /// How often the poller runs, if it does.
     pub poll_interval: Option<Duration>,
-    /// How long finished events are kept.
+    /// How long finished events of the default outbox are kept.
     pub retention: Retention,
+}
+
+/// An outbox whose table was there before.
+#[derive(Debug, Clone)]
+pub struct AdoptedSettings {
+    /// The table. Its lease exceeds the longest timeout of its routes.
+    pub description: Description,
+    /// The routes.
+    pub registry: Registry,
+    /// How long finished events are kept; they are never deleted when `None`.
+    pub retention: Option<Retention>,
 }
 
 impl Config {
@@ -74,12 +91,35 @@ impl Config {
         self.settings.server.shutdown_grace
     }
 
-    /// The routes.
+    /// Whether the default outbox is served.
+    #[must_use]
+    pub fn default_outbox(&self) -> bool {
+        self.settings.default_outbox
+    }
+
+    /// The routes of the default outbox, and the adopted outboxes with theirs.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
-    pub fn registry(&self) -> Result<Registry, ConfigError> {
-        routes::registry(&self.settings.routes, self.processor().lease, &self.environment)
+    /// Everything that is wrong with any route.
+    pub fn outboxes(&self) -> Result<(Registry, Vec<AdoptedSettings>), ConfigError> {
+        let registries = routing::registries(&self.settings, &self.environment)?;
+        let adopted = self.described.iter().cloned().zip(registries.adopted).map(|(described, registry)| {
+            AdoptedSettings { description: described.description, registry, retention: described.retention }
+        });
+        Ok((registries.default, adopted.collect()))
+    }
+
+    /// The description of the outbox that the flag `--outbox` names; `None` is the default outbox.
+    ///
+    /// # Errors
+    /// There is no such outbox; names those that there are.
+    pub fn described(&self, named: Option<&str>) -> Result<Option<&Description>, ConfigError> {
+        if self.settings.default_outbox && named.is_none_or(|name| name == DEFAULT_NAME) {
+            return Ok(None);
+        }
+        let mut descriptions = self.described.iter().map(|described| &described.description);
+        let found = descriptions.find(|description| named == Some(description.name.as_str()));
+        found.map(Some).ok_or_else(|| routing::unknown_outbox("--outbox", named, &self.settings))
     }
 
     /// The whole service.
@@ -89,7 +129,7 @@ impl Config {
     /// unless that was asked for.
     pub fn service(&self) -> Result<ServiceSettings, ConfigError> {
         let mut problems = Problems::default();
-        let registry = problems.keep(self.registry());
+        let outboxes = problems.keep(self.outboxes());
         let tokens = problems.keep(self.tokens());
         let listen = problems.keep(check::listen_address(&self.settings.server.listen));
         if let (Some(tokens), Some(listen)) = (&tokens, &listen)
@@ -106,18 +146,25 @@ impl Config {
             );
         }
         problems.finish()?;
-        let (Some(registry), Some(tokens), Some(listen)) = (registry, tokens, listen) else {
+        let (Some(outboxes), Some(tokens), Some(listen)) = (outboxes, tokens, listen) else {
             return Err(ConfigError::one("the settings cannot be used"));
         };
-        Ok(self.put_together(registry, tokens, listen))
+        Ok(self.put_together(outboxes, tokens, listen))
     }
 
-    fn put_together(&self, registry: Registry, tokens: Vec<Token>, listen: SocketAddr) -> ServiceSettings {
+    fn put_together(
+        &self,
+        (registry, adopted): (Registry, Vec<AdoptedSettings>),
+        tokens: Vec<Token>,
+        listen: SocketAddr,
+    ) -> ServiceSettings {
         let settings = &self.settings;
         ServiceSettings {
             store: self.store(),
             processor: self.processor(),
             registry,
+            default_outbox: settings.default_outbox,
+            adopted,
             api: ApiSettings {
                 tokens,
                 max_body_bytes: settings.server.max_body_bytes,

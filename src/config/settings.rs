@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::outbox::written::Outbox;
 use super::secret::{DatabaseUrl, HeaderValue, RouteUrl, Secret};
 use super::text::{duration, duration_or_auto, duration_or_off, durations, optional_duration};
 use crate::telemetry::LogFormat;
 
 /// Everything that can be set.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Which database holds the outbox.
     pub database_url: DatabaseUrl,
+    /// Whether the tables that outboxd has made there are an outbox too.
+    pub default_outbox: bool,
     /// The HTTP server.
     pub server: Server,
     /// How runs work.
@@ -33,9 +36,30 @@ pub struct Settings {
     /// Who may call the HTTP API.
     #[serde(rename = "token", skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Token>,
+    /// Tables that were there before.
+    #[serde(rename = "outbox", skip_serializing_if = "Vec::is_empty")]
+    pub outboxes: Vec<Outbox>,
     /// Which handler takes which events.
     #[serde(rename = "route", skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            database_url: DatabaseUrl::default(),
+            default_outbox: true,
+            server: Server::default(),
+            run: Run::default(),
+            poller: Poller::default(),
+            database: Database::default(),
+            retention: Retention::default(),
+            log: Log::default(),
+            tokens: Vec::new(),
+            outboxes: Vec::new(),
+            routes: Vec::new(),
+        }
+    }
 }
 
 /// `[server]`
@@ -185,6 +209,9 @@ pub struct Token {
 pub struct Route {
     /// Names the route in logs and reports.
     pub name: String,
+    /// Whose events it takes; the default outbox's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox: Option<String>,
     /// Patterns of event types.
     pub types: Vec<String>,
     /// Where to deliver.

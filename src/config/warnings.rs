@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::outbox::ageless;
 use super::secret::DatabaseUrl;
 use super::settings::Route;
 use super::tokens::SHORT_TOKEN;
-use super::{Config, ServiceSettings, text};
+use super::{AdoptedSettings, Config, ServiceSettings, text};
 use crate::budget::SETTLE_MARGIN;
 
 /// Ends of host names that only resolve inside somebody's own network.
@@ -23,6 +24,7 @@ impl Config {
         if self.settings.routes.is_empty() {
             warnings.push("no [[route]] is configured: every event waits until one takes its type".to_owned());
         }
+        self.warn_of_outboxes(service, &mut warnings);
         for route in &self.settings.routes {
             warn_of_route(route, self.settings.run.max_runtime_cap, &mut warnings);
         }
@@ -34,6 +36,36 @@ impl Config {
     pub fn database_warning(&self) -> Option<String> {
         let default = DatabaseUrl::DEFAULT;
         (!self.names_a_database).then(|| format!("database_url is not set: {default} in the working folder is used"))
+    }
+
+    /// Outboxes whose events nobody takes, and two descriptions of one table.
+    fn warn_of_outboxes(&self, service: &ServiceSettings, warnings: &mut Vec<String>) {
+        if !service.adopted.is_empty() && service.default_outbox && service.registry.routes().is_empty() {
+            warnings.push(
+                "no [[route]] serves the default outbox: set default_outbox = false when only described tables are used"
+                    .to_owned(),
+            );
+        }
+        for (written, described) in self.settings.outboxes.iter().zip(&self.described) {
+            warnings.extend(ageless(written, &described.description));
+        }
+        for (index, AdoptedSettings { description, registry, .. }) in service.adopted.iter().enumerate() {
+            let name = &description.name;
+            if registry.routes().is_empty() {
+                warnings.push(format!("no [[route]] serves outbox {name:?}: its events wait"));
+            } else if let Some(fixed) = &description.fixed_type
+                && registry.route_for(fixed).is_none()
+            {
+                warnings.push(format!("no route of outbox {name:?} takes its only type {fixed:?}: its events wait"));
+            }
+            let shares = |other: &&AdoptedSettings| other.description.table == description.table;
+            if let Some(other) = service.adopted[..index].iter().find(shares) {
+                let other = &other.description.name;
+                warnings.push(format!(
+                    "outboxes {other:?} and {name:?} describe one table: filters must give each event to one of them"
+                ));
+            }
+        }
     }
 
     fn warn_of_access(&self, service: &ServiceSettings, warnings: &mut Vec<String>) {

@@ -116,10 +116,11 @@ impl Finished {
     }
 
     /// One line for each attempt that did not complete its event.
-    pub(super) fn log(&self) {
+    pub(super) fn log(&self, outbox: &str) {
         let Some(error) = self.outcome.error() else { return };
         let event = &self.delivery.event;
         tracing::warn!(
+            outbox,
             event_id = %event.lease.event_id,
             event_type = %event.event_type,
             route = %self.route.name,

@@ -40,7 +40,7 @@ pub(super) async fn process(
     let slot = tokio::select! {
         biased;
         () = shared.stop.cancelled() => return Err(ProcessEventError::ShuttingDown),
-        slot = timeout_at(until, Arc::clone(&shared.slots).acquire_owned()) => slot,
+        slot = timeout_at(until, Arc::clone(shared.slots.permits()).acquire_owned()) => slot,
     };
     let slot = match slot {
         Ok(Ok(slot)) => slot,
@@ -89,7 +89,7 @@ async fn claim_and_deliver(
     let cut_off = shared.cut_off.clone();
     let finished = attempt(delivery, route, shared.store.max_payload_bytes(), slot, cut_off).await;
     drop(hold);
-    finished.log();
+    finished.log(&shared.outbox);
     let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {
         let accepted = finished.outcome == Outcome::Accepted;
         return Ok(as_it_is(if accepted { ProcessedOutcome::Processing } else { ProcessedOutcome::Completed }));

@@ -43,6 +43,21 @@ impl Counts {
 }
 
 impl InFlight {
+    /// Counts for another outbox of the same instance: whoever waits hears of both.
+    pub(super) fn shared(&self) -> Self {
+        Self { by_type: Mutex::default(), freed: Arc::clone(&self.freed) }
+    }
+
+    /// Told when a count falls.
+    pub(super) fn notify(&self) -> Arc<Notify> {
+        Arc::clone(&self.freed)
+    }
+
+    /// How many events are held altogether.
+    pub(super) fn total(&self) -> usize {
+        self.counts().0.values().map(|count| count.load(Ordering::Acquire)).sum()
+    }
+
     /// Counts one event.
     pub(super) fn hold(&self, event_type: &str) -> Hold {
         let mut counts = self.counts();

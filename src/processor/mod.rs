@@ -5,31 +5,37 @@
 //! a delivery that has begun. The life of an event reads downwards in [`run`]: sweep, claim, start, settle, report.
 
 mod attempt;
+mod batch;
 mod by_id;
 mod by_token;
 mod in_flight;
 mod lanes;
+mod outboxes;
 mod plan;
 mod request;
 mod run;
 mod settings;
 mod settler;
+mod slots;
 mod sweep;
+mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use outboxes::{DEFAULT_OUTBOX, OutboxParts, Outboxes, OutboxesError, UnknownOutbox};
 pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest, TokenError};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 
 use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
+use self::slots::Slots;
 use self::sweep::LeftBehind;
 use crate::event::EventId;
 use crate::handler::Registry;
@@ -49,11 +55,12 @@ pub struct Processor {
 
 /// What all runs of an instance have in common.
 struct Shared {
+    outbox: Arc<str>,
     store: Arc<dyn Store>,
     registry: Arc<Registry>,
     settings: ProcessorSettings,
-    /// One permit per handler that may run.
-    slots: Arc<Semaphore>,
+    /// One for each handler that may run.
+    slots: Slots,
     in_flight: Arc<InFlight>,
     /// Read from the database before the first claim.
     claim_key: OnceCell<ClaimKey>,
@@ -63,6 +70,15 @@ struct Shared {
     /// No further claims.
     stop: CancellationToken,
     /// No further waiting for handlers.
+    cut_off: CancellationToken,
+}
+
+/// What the outboxes of an instance have in common, as one of them sees it.
+struct Common {
+    slots: Slots,
+    in_flight: InFlight,
+    tasks: TaskTracker,
+    stop: CancellationToken,
     cut_off: CancellationToken,
 }
 
@@ -94,21 +110,66 @@ impl Processor {
     /// Settings under which events would run twice or never.
     pub fn new(store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Result<Self, SettingsError> {
         settings.check(&registry)?;
-        let registry = Arc::new(registry);
-        let shared = Shared {
-            store,
-            lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
-            registry,
-            slots: Arc::new(Semaphore::new(settings.concurrency)),
-            settings,
-            in_flight: Arc::default(),
-            claim_key: OnceCell::new(),
-            left_behind: Mutex::default(),
+        Ok(Self::alone(DEFAULT_OUTBOX, store, registry, settings))
+    }
+
+    /// The first outbox of an instance.
+    fn alone(outbox: &str, store: Arc<dyn Store>, registry: Registry, settings: ProcessorSettings) -> Self {
+        let in_flight = InFlight::default();
+        let common = Common {
+            slots: Slots::new(settings.concurrency, in_flight.notify()),
+            in_flight,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             cut_off: CancellationToken::new(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Self::make(outbox, store, registry, settings, common)
+    }
+
+    /// Another outbox of the same instance: slots and shutdown are common to both.
+    fn beside(&self, outbox: &str, store: Arc<dyn Store>, registry: Registry, mut settings: ProcessorSettings) -> Self {
+        let shared = &self.shared;
+        let common = Common {
+            slots: shared.slots.shared(),
+            in_flight: shared.in_flight.shared(),
+            tasks: shared.tasks.clone(),
+            stop: shared.stop.clone(),
+            cut_off: shared.cut_off.clone(),
+        };
+        settings.concurrency = shared.settings.concurrency;
+        Self::make(outbox, store, registry, settings, common)
+    }
+
+    fn make(
+        outbox: &str,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        settings: ProcessorSettings,
+        common: Common,
+    ) -> Self {
+        let registry = Arc::new(registry);
+        let Common { slots, in_flight, tasks, stop, cut_off } = common;
+        let shared = Shared {
+            outbox: Arc::from(outbox),
+            store,
+            lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
+            registry,
+            slots,
+            settings,
+            in_flight: Arc::new(in_flight),
+            claim_key: OnceCell::new(),
+            left_behind: Mutex::default(),
+            tasks,
+            stop,
+            cut_off,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The name of the outbox that it works on.
+    #[must_use]
+    pub fn outbox(&self) -> &str {
+        &self.shared.outbox
     }
 
     /// The store that it works on.

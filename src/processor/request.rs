@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::UnknownOutbox;
 use crate::budget::Budget;
 use crate::run::{RunReport, Trigger};
 use crate::store::StoreError;
@@ -36,6 +37,9 @@ pub enum RunError {
         /// The smallest `max_runtime` that would do.
         smallest_max_runtime: Duration,
     },
+    /// There is no such outbox.
+    #[error(transparent)]
+    UnknownOutbox(#[from] UnknownOutbox),
     /// The instance is stopping.
     #[error("this instance is shutting down")]
     ShuttingDown,

@@ -130,6 +130,7 @@ async fn reap(shared: &Shared, fronts: &[LaneFront], every: Duration, swept: &mu
         for reaped in page.reaped {
             swept.reaped += 1;
             tracing::warn!(
+                outbox = %shared.outbox,
                 event_id = %reaped.event_id,
                 event_type = %reaped.event_type,
                 status = %reaped.status,

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::postgres::PostgresStore;
+use super::description::Description;
+use super::postgres::{AdoptedStore, PostgresStore};
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 
@@ -75,6 +76,25 @@ pub async fn connect(options: &StoreOptions) -> Result<Arc<dyn Store>, ConnectEr
     match options.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::connect(options)?)),
         Some("sqlite") => Ok(Arc::new(SqliteStore::open(options).await?)),
+        Some(_) | None => Err(ConnectError::UnknownScheme),
+    }
+}
+
+/// Makes a store for a table that was there before. Dials nothing; `home` is the default store on the same database.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_adopted(
+    options: &StoreOptions,
+    description: Description,
+    home: Arc<dyn Store>,
+) -> Result<Arc<dyn Store>, ConnectError> {
+    match options.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(Arc::new(AdoptedStore::connect(options, description, home)?)),
+        Some("sqlite") => {
+            let reason = format!("outbox {:?}: tables can be adopted on Postgres alone", description.name);
+            Err(ConnectError::Store(StoreError::SchemaBroken { reason }))
+        }
         Some(_) | None => Err(ConnectError::UnknownScheme),
     }
 }

@@ -5,6 +5,7 @@
 //! `filter` is the one piece of SQL that an operator writes himself.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use crate::event::Status;
@@ -112,6 +113,16 @@ impl Labels {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be a table's name as SQL has it: orders, app.orders or app.\"OrderEvent\"")]
 pub struct InvalidTableName;
+
+impl fmt::Display for TableName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
+        match &self.schema {
+            Some(schema) => write!(formatter, "{}.{}", quoted(schema), quoted(&self.table)),
+            None => formatter.write_str(&quoted(&self.table)),
+        }
+    }
+}
 
 impl TableName {
     /// Reads a name as SQL has it: one or two parts, each in double quotes or else lowered to small letters.

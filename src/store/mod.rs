@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-pub use connect::{ConnectError, StoreOptions, connect};
+pub use connect::{ConnectError, StoreOptions, connect, connect_adopted};
 pub use types::{
     Attempt, Claim, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey,
     LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError, SubjectClaim,

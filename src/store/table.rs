@@ -78,6 +78,12 @@ impl Table {
         Self { names }
     }
 
+    /// No names yet.
+    #[must_use]
+    pub fn bare() -> Self {
+        Self { names: BTreeMap::new() }
+    }
+
     /// Adds a name of the store's own, such as the expression for the present instant.
     #[must_use]
     pub fn with(mut self, name: &'static str, text: impl Into<String>) -> Self {

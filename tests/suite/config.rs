@@ -105,12 +105,10 @@ fn unknown_keys_are_refused_with_the_nearest_valid_one() {
 
 #[test]
 fn settings_that_would_do_nothing_yet_are_unknown() {
-    for line in ["max_concurrency = 1", "rate_limit = { events = 1, per = \"1s\" }", "breaker = {}", "outbox = \"x\""] {
+    for line in ["max_concurrency = 1", "rate_limit = { events = 1, per = \"1s\" }", "breaker = {}"] {
         refused(&route(line), &[], &["unknown key"]);
     }
-    for text in ["default_outbox = false", "[[outbox]]\nname = \"x\"", "[server]\npublic_metrics = true"] {
-        refused(text, &[], &["unknown key"]);
-    }
+    refused("[server]\npublic_metrics = true", &[], &["unknown key"]);
     refused(&route("format = \"cloudevents\""), &[], &["format", "cloudevents", "not available yet", "payload"]);
 }
 

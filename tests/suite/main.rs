@@ -16,6 +16,7 @@ mod api;
 mod architecture;
 mod cli;
 mod config;
+mod config_outbox;
 mod documents;
 mod engine;
 mod example;

@@ -3,7 +3,8 @@
 //! The event's headers are put down first, the route's replace them where names meet (the operator's word counts more
 //! than data), outboxd's own replace both. `outbox-subject` is the subject as it was enqueued where a header can carry it:
 //! printable ASCII that neither begins nor ends with a space. Any other subject is percent-encoded UTF-8 from end to end,
-//! its spaces and `%` included. The type is plain by the schema's word and goes as it is.
+//! its spaces and `%` included. Ids and types of our own tables are plain and go as they are; those of adopted tables are
+//! encoded by the same rule where that is needed (an id with a `%`, too), and the signature is made over the id as sent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -72,7 +73,7 @@ pub(super) fn build(
 ) -> Result<(HeaderMap, Bytes), RequestProblem> {
     let event = &delivery.event;
     let payload = event.payload.as_deref().ok_or(RequestProblem::NoPayload)?;
-    let id = event.lease.event_id.to_string();
+    let id = id_text(&event.lease.event_id.to_string());
     let timestamp = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
 
     let mut headers = HeaderMap::with_capacity(OWN_HEADERS + route_headers.len() + event.headers.len());
@@ -82,14 +83,14 @@ pub(super) fn build(
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut own = vec![
-        (EVENT_TYPE, event.event_type.clone()),
+        (EVENT_TYPE, header_text(&event.event_type)),
         (ATTEMPT, event.attempt_number().to_string()),
         (CLAIM, event.lease.claim_no.to_string()),
         (DEADLINE_MS, whole_millis(delivery.remaining()).to_string()),
         (WEBHOOK_TIMESTAMP, timestamp.to_string()),
     ];
     if let Some(subject) = &event.subject {
-        own.push((SUBJECT, subject_value(subject)));
+        own.push((SUBJECT, header_text(subject)));
     }
     if let Some(token) = delivery.claim_token() {
         own.push((CLAIM_TOKEN, token));
@@ -128,11 +129,16 @@ fn whole_millis(duration: Duration) -> u128 {
     duration.as_micros().div_ceil(1_000)
 }
 
-/// The subject as it is, or percent-encoded when a header would lose a part of it.
-fn subject_value(subject: &str) -> String {
-    let printable = subject.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+/// The text as it is, or percent-encoded when a header would lose a part of it.
+fn header_text(text: &str) -> String {
+    let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     // HTTP strips spaces around a value.
-    if printable && subject.trim_matches(' ') == subject { subject.to_owned() } else { percent_encoded(subject) }
+    if printable && text.trim_matches(' ') == text { text.to_owned() } else { percent_encoded(text) }
+}
+
+/// An id as a header carries it. No two ids look alike there: receivers tell events apart by it.
+fn id_text(id: &str) -> String {
+    if id.contains('%') { percent_encoded(id) } else { header_text(id) }
 }
 
 fn percent_encoded(text: &str) -> String {
@@ -178,6 +184,19 @@ mod tests {
         }
         let unread = ClaimedEvent { payload: None, ..ClaimedEvent::example() };
         assert_eq!(built(unread, &[]), Err(RequestProblem::NoPayload));
+    }
+
+    #[test]
+    fn ids_and_types_of_adopted_tables_always_make_a_request() {
+        for (text, sent) in [("42", "42"), ("Ä\n1", "%C3%84%0A1"), ("a b", "a b"), ("", ""), (" x", "%20x")] {
+            let mut event = ClaimedEvent { event_type: text.to_owned(), ..ClaimedEvent::example() };
+            event.lease.event_id = crate::event::EventId::from_text(text);
+            let headers = built(event, &[]).unwrap();
+            for name in ["webhook-id", "idempotency-key", "outbox-event-type"] {
+                assert_eq!(headers[name], sent, "{name} {text:?}");
+            }
+        }
+        assert_ne!(id_text("Ä"), id_text("%C3%84"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Claimed, Run};
+use crate::processor::batch::Grant;
 use crate::processor::in_flight::Hold;
 use crate::processor::plan::{Eligibility, Room, eligibility, share};
 use crate::processor::settler::{MAX_BATCH, settle};
@@ -28,11 +29,14 @@ fn most_at_once(concurrency: usize) -> usize {
 impl Run {
     /// Claims for the slots that are free, from the lanes that are eligible now.
     pub(super) fn begin_claim(&mut self) {
-        self.wants_room = false;
+        (self.wants_room, self.wants_batch) = (false, false);
         let much = most_at_once(self.shared.settings.concurrency);
-        let free = self.shared.slots.available_permits();
+        let free = self.shared.slots.free();
         if self.claiming.is_some() || !self.may_claim() {
             (self.slot, self.queuing) = (None, None);
+            if !self.may_begin() || self.subject_drained {
+                self.stand_back();
+            }
             return;
         }
         if self.shall_linger(self.claim_from, free, much) {
@@ -41,29 +45,63 @@ impl Run {
         let eligible = self.eligibility().eligible;
         if eligible.is_empty() {
             (self.slot, self.queuing) = (None, None);
+            if self.has_swept {
+                self.stand_back();
+            }
             return;
         }
-        let Some(slots) = self.free_slots() else {
+        let Some(mut grant) = self.grant(much) else {
+            (self.slot, self.queuing) = (None, None);
+            return;
+        };
+        let Some(slots) = self.free_slots(grant.count()) else {
+            self.share.settle(grant, 0);
             self.queue_for_a_slot();
             return;
         };
         self.queuing = None;
-        let others = self.shared.slots.available_permits();
+        let others = self.shared.slots.free();
         let room = Room::new(slots.num_permits(), others, self.shared.settings.concurrency);
         let turn = self.turn;
         let (lanes, holds) =
             self.shared.in_flight.plan(|counts| share(eligible, room, turn, |event_type| counts.of(event_type)));
         self.turn = self.turn.wrapping_add(1);
         if lanes.is_empty() {
+            self.share.settle(grant, 0);
             self.wants_room = true;
         } else {
-            self.claim(lanes, holds, slots);
+            let total = lanes.iter().map(|lane| u64::from(lane.limit)).sum();
+            self.share.trim(&mut grant, total);
+            self.claim(lanes, holds, slots, grant);
         }
+    }
+
+    /// Nothing is there to be claimed: others may have its part of the batch and of the slots.
+    fn stand_back(&mut self) {
+        self.hungry = None;
+        self.share.donate();
+    }
+
+    /// What a claim may bring, by the batch and by the outbox's part of the slots; `None` when that is nothing now.
+    fn grant(&mut self, much: usize) -> Option<Grant> {
+        let shared = &self.shared;
+        self.hungry.get_or_insert_with(|| shared.slots.hungry());
+        let part = match shared.slots.fair_part(shared.settings.concurrency) {
+            usize::MAX => usize::MAX,
+            part => part.saturating_sub(shared.in_flight.total()),
+        };
+        self.wants_room = part == 0;
+        if self.wants_room {
+            return None;
+        }
+        let grant = self.share.take(u64::try_from(much.min(part)).unwrap_or(u64::MAX));
+        self.wants_batch = grant.is_none();
+        grant
     }
 
     fn queue_for_a_slot(&mut self) {
         if self.queuing.is_none() {
-            let slots = Arc::clone(&self.shared.slots);
+            let slots = Arc::clone(self.shared.slots.permits());
             self.queuing = Some(Box::pin(async move { slots.acquire_owned().await.ok() }));
         }
     }
@@ -82,7 +120,7 @@ impl Run {
 
     /// Nothing has ended the run yet.
     pub(super) fn may_begin(&self) -> bool {
-        !self.stopping && self.failure.is_none() && self.report.claimed < u64::from(self.request.budget.batch_size)
+        !self.stopping && self.failure.is_none() && !self.share.is_full()
     }
 
     /// How the lanes stand to this run now.
@@ -91,15 +129,14 @@ impl Run {
         eligibility(&shared.lanes(), &self.request, &self.countdown, &shared.settings)
     }
 
-    /// As many free slots as the batch still allows; `None` when there is none.
-    fn free_slots(&mut self) -> Option<OwnedSemaphorePermit> {
-        let left = u64::from(self.request.budget.batch_size).saturating_sub(self.report.claimed);
-        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most_at_once(self.shared.settings.concurrency));
+    /// As many free slots as are wanted, if there are so many; `None` when there is none.
+    fn free_slots(&mut self, wanted: u64) -> Option<OwnedSemaphorePermit> {
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         let mut held = self.slot.take();
         let more = wanted.saturating_sub(held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
-        let more = more.min(self.shared.slots.available_permits());
+        let more = more.min(self.shared.slots.free());
         let more = u32::try_from(more).unwrap_or(u32::MAX);
-        if let Ok(permits) = Arc::clone(&self.shared.slots).try_acquire_many_owned(more) {
+        if let Ok(permits) = Arc::clone(self.shared.slots.permits()).try_acquire_many_owned(more) {
             match &mut held {
                 Some(held) => held.merge(permits),
                 None => held = Some(permits),
@@ -108,7 +145,7 @@ impl Run {
         held.filter(|permits| permits.num_permits() > 0)
     }
 
-    fn claim(&mut self, lanes: Vec<LaneClaim>, holds: Vec<Hold>, mut slots: OwnedSemaphorePermit) {
+    fn claim(&mut self, lanes: Vec<LaneClaim>, holds: Vec<Hold>, mut slots: OwnedSemaphorePermit, grant: Grant) {
         let total = lanes.iter().map(|lane| lane.limit as usize).sum();
         if slots.num_permits() > total {
             drop(slots.split(slots.num_permits() - total));
@@ -120,7 +157,7 @@ impl Run {
         let begun = Instant::now();
         self.claiming = Some(Box::pin(async move {
             let result = store.claim(&claim).await;
-            Claimed { begun, lanes: claim.lanes, holds, slots, result }
+            Claimed { begun, lanes: claim.lanes, holds, slots, grant, result }
         }));
     }
 

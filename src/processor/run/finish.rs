@@ -1,27 +1,18 @@
-//! The end of a run: why it stopped, what is left, and the one line and one record that say so.
+//! The end of a run: why it stopped and what is left.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::timeout;
 
 use super::Run;
-use crate::processor::RunError;
+use super::ended::{Ended, MAX_TYPES};
 use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
 use crate::processor::sweep::leave_behind;
-use crate::run::{RunReport, RunState, StopReason, Trigger};
+use crate::run::{RunState, StopReason};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 
-/// Types that a report names of each kind.
-const MAX_TYPES: usize = 100;
-/// How long recording a run may take, and how long where the database has failed already.
-const PATIENCE: Duration = Duration::from_secs(5);
-const SHORT_PATIENCE: Duration = Duration::from_millis(200);
-
 impl Run {
-    /// Completes the report, keeps it and logs it.
-    pub(super) async fn finish(mut self) -> Result<RunReport, RunError> {
+    /// Completes the report.
+    pub(super) async fn finish(mut self) -> Ended {
         self.hand_on_sweep();
         let left = self.eligibility();
         let reason = self.stop_reason(!left.too_late.is_empty());
@@ -40,15 +31,8 @@ impl Run {
         self.report.state = RunState::Finished;
         self.report.stop_reason = Some(if self.failure.is_some() { StopReason::Error } else { reason });
         self.report.duration_ms = u64::try_from(self.countdown.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.log();
-        self.record().await;
-        match self.failure {
-            None => Ok(self.report),
-            Some(source) => {
-                let partial = (self.report.claimed > 0).then(|| Box::new(self.report));
-                Err(RunError::Store { source, partial })
-            }
-        }
+        let (trigger, countdown) = (self.request.trigger, self.countdown);
+        Ended { report: self.report, failure: self.failure, trigger, countdown }
     }
 
     /// A sweep that is still under way goes on without the run, for those that come after it; what an earlier run's took
@@ -59,18 +43,6 @@ impl Run {
         }
         let left_behind = self.shared.left_behind().take();
         self.note_reaped(left_behind);
-    }
-
-    /// Keeps the report. A run that could not be recorded has still done its work, so where the database has failed
-    /// already it does not keep its caller waiting.
-    async fn record(&mut self) {
-        let patience = if self.failure.is_some() { SHORT_PATIENCE } else { PATIENCE };
-        let run_id = self.report.run_id;
-        match timeout(patience, self.save()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, %run_id, "the run could not be recorded"),
-            Err(_) => tracing::warn!(%run_id, "the run could not be recorded in time"),
-        }
     }
 
     fn unrouted_types(&self) -> Vec<String> {
@@ -95,35 +67,5 @@ impl Run {
         }
         let subject = self.request.subject.clone().map(|subject| SubjectClaim { subject, limit: 1 });
         shared.store.peek(&Claim { lanes, subject }).await
-    }
-
-    fn log(&self) {
-        let report = &self.report;
-        let error = self.failure.as_ref().map(ToString::to_string);
-        let reason = report.stop_reason.map_or("", StopReason::as_str);
-        // The poller runs every second: its idle runs would be all that a log holds.
-        if report.is_idle() && error.is_none() && self.request.trigger == Trigger::Poller {
-            tracing::debug!(run_id = %report.run_id, stop_reason = reason, "a run found nothing to do");
-            return;
-        }
-        tracing::info!(
-            run_id = %report.run_id,
-            trigger = self.request.trigger.as_str(),
-            stop_reason = reason,
-            more = report.more,
-            claimed = report.claimed,
-            completed = report.completed,
-            retried = report.retried,
-            deferred = report.deferred,
-            skipped = report.skipped,
-            dead_lettered = report.dead_lettered,
-            accepted = report.accepted,
-            lease_lost = report.lease_lost,
-            released = report.released,
-            reaped = report.reaped,
-            duration_ms = report.duration_ms,
-            error,
-            "a run has ended"
-        );
     }
 }

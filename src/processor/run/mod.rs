@@ -2,9 +2,10 @@
 //!
 //! At most one claim, one sweep and two settlements are under way at a time, beside the handlers. What finishes while a
 //! settlement is under way goes into the next one, which waits for the first one's end unless much has finished: then both
-//! are written side by side. The loop ends when nothing is under way and nothing can begin.
+//! are written side by side. The loop ends when nothing is under way and nothing can begin, in no outbox of the run.
 
 mod begin;
+mod ended;
 mod finish;
 mod note;
 
@@ -21,9 +22,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub(super) use self::ended::{Ended, lost_after};
 use super::attempt::Finished;
+use super::batch::{Grant, Share};
 use super::in_flight::Hold;
 use super::settler::Settled;
+use super::slots::Hungry;
 use super::sweep::{Swept, sweep};
 use super::{RunError, RunRequest, Shared};
 use crate::budget::Countdown;
@@ -56,6 +60,7 @@ struct Claimed {
     lanes: Vec<LaneClaim>,
     holds: Vec<Hold>,
     slots: OwnedSemaphorePermit,
+    grant: Grant,
     result: Result<Vec<ClaimedEvent>, StoreError>,
 }
 
@@ -75,6 +80,7 @@ enum Step {
     Ended(Result<(Id, Finished), JoinError>),
     Slot(Option<OwnedSemaphorePermit>),
     Room,
+    Batch,
     Watch,
     Stop,
 }
@@ -91,7 +97,9 @@ pub(super) struct Run {
     report: RunReport,
     /// Types with live events, as the last sweep saw them.
     types: Vec<String>,
-    announced: bool,
+    /// Its part in the batch, and the word that it wants slots.
+    share: Share,
+    hungry: Option<Hungry>,
     claiming: UnderWay<Claimed>,
     settling: FuturesUnordered<BoxFuture<'static, Settled>>,
     sweeping: UnderWay<Result<Swept, StoreError>>,
@@ -104,6 +112,8 @@ pub(super) struct Run {
     queuing: UnderWay<Option<OwnedSemaphorePermit>>,
     /// Slots are free, but none for lanes that hold as much as these do.
     wants_room: bool,
+    /// Its part in the batch is used up, but others may leave it theirs.
+    wants_batch: bool,
     wants_sweep: bool,
     /// Whether a sweep of its own has ended: without one a run cannot say that nothing is left.
     has_swept: bool,
@@ -118,18 +128,31 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Judges the budget.
+    /// A run that has the whole batch. Judges the budget.
     pub(super) fn new(shared: Arc<Shared>, request: RunRequest) -> Result<Self, RunError> {
         let countdown = Countdown::start(request.budget);
+        check_budget(&request, &countdown, shortest_timeout(&shared, &request))?;
+        let share = Share::whole(request.budget.batch_size);
+        Ok(Self::part(shared, request, countdown, Uuid::now_v7(), share))
+    }
+
+    /// The part of a run that one of its outboxes has.
+    pub(super) fn part(
+        shared: Arc<Shared>,
+        request: RunRequest,
+        countdown: Countdown,
+        run_id: Uuid,
+        share: Share,
+    ) -> Self {
         let now = Instant::now();
-        check_budget(&shared, &request, &countdown)?;
-        Ok(Self {
+        Self {
+            hungry: Some(shared.slots.hungry()),
             shared,
             request,
             countdown,
-            report: RunReport::begun(Uuid::now_v7()),
+            report: RunReport::begun(run_id),
             types: Vec::new(),
-            announced: false,
+            share,
             claiming: None,
             settling: FuturesUnordered::new(),
             sweeping: None,
@@ -139,6 +162,7 @@ impl Run {
             slot: None,
             queuing: None,
             wants_room: false,
+            wants_batch: false,
             wants_sweep: false,
             has_swept: false,
             subject_drained: false,
@@ -148,30 +172,33 @@ impl Run {
             watched_at: now,
             claim_from: now,
             settle_from: now,
-        })
+        }
     }
 
     /// Keeps the run in the database from now on, so that anybody can ask for it.
     pub(super) async fn announce(&mut self) -> Result<RunReport, RunError> {
-        self.save().await.map_err(|source| RunError::Store { source, partial: None })?;
-        self.announced = true;
+        let saved = self.shared.store.save_run(&self.report, self.request.trigger, lost_after(&self.countdown)).await;
+        saved.map_err(|source| RunError::Store { source, partial: None })?;
         Ok(self.report.clone())
     }
 
-    async fn save(&mut self) -> Result<(), StoreError> {
-        let lost_after = self.countdown.remaining() + LOST_MARGIN;
-        self.shared.store.save_run(&self.report, self.request.trigger, lost_after).await
+    /// Does the run and keeps its report. It is to be driven to its end on a task of its own.
+    pub(super) async fn drive(self, hung_up: CancellationToken) -> Result<RunReport, RunError> {
+        let store = Arc::clone(&self.shared.store);
+        self.drive_part(hung_up).await.conclude(&store).await
     }
 
-    /// Does the run. It is to be driven to its end on a task of its own.
-    pub(super) async fn drive(mut self, hung_up: CancellationToken) -> Result<RunReport, RunError> {
+    /// Does the run; its report is the caller's to keep.
+    pub(super) async fn drive_part(mut self, hung_up: CancellationToken) -> Ended {
         self.first_sweep().await;
         loop {
             self.begin_settle();
             self.begin_sweep();
             self.begin_claim();
             self.drop_useless_sweep();
-            if self.is_done() && !self.begin_missing_sweep() {
+            if !self.is_done() {
+                self.share.wake();
+            } else if !self.begin_missing_sweep() && self.is_over() {
                 break;
             }
             match self.next_step(&hung_up).await {
@@ -180,7 +207,7 @@ impl Run {
                 Step::Swept(swept) => self.note_swept(swept),
                 Step::Ended(ended) => self.note_ended(ended),
                 Step::Slot(slot) => self.slot = slot,
-                Step::Room => {}
+                Step::Room | Step::Batch => {}
                 Step::Watch => self.note_overdue(),
                 Step::Stop => self.stopping = true,
             }
@@ -213,6 +240,13 @@ impl Run {
             && self.finished.is_empty()
             && self.queuing.is_none()
             && !self.wants_room
+            && !self.wants_batch
+    }
+
+    /// Nothing is left to be done, neither here nor in the other outboxes of the run: while they go on, something new may
+    /// come here.
+    fn is_over(&mut self) -> bool {
+        !self.may_claim() || self.countdown.remaining().is_zero() || self.share.rest()
     }
 
     async fn next_step(&mut self, hung_up: &CancellationToken) -> Step {
@@ -224,6 +258,7 @@ impl Run {
             Some(ended) = self.handlers.join_next_with_id() => Step::Ended(ended),
             slot = next(&mut self.queuing) => Step::Slot(slot),
             () = self.shared.in_flight.freed(), if self.wants_room => Step::Room,
+            () = self.share.changed(), if self.wants_batch || self.share.is_resting() => Step::Batch,
             () = self.shared.stop.cancelled(), if !self.stopping => Step::Stop,
             () = hung_up.cancelled(), if !self.stopping => Step::Stop,
             () = tokio::time::sleep_until(wake_at.into()) => Step::Watch,
@@ -246,7 +281,7 @@ impl Run {
             StopReason::Error
         } else if self.stopping {
             StopReason::Shutdown
-        } else if self.report.claimed >= u64::from(self.request.budget.batch_size) {
+        } else if self.share.is_full() {
             StopReason::BatchSize
         } else if too_late {
             StopReason::Budget
@@ -268,15 +303,23 @@ async fn next<T>(under_way: &mut UnderWay<T>) -> T {
     }
 }
 
-/// Refuses a budget in which none of the routes that the run could use ever fits.
-fn check_budget(shared: &Shared, request: &RunRequest, countdown: &Countdown) -> Result<(), RunError> {
+/// The shortest timeout of the routes that the run could use, if there are any.
+pub(super) fn shortest_timeout(shared: &Shared, request: &RunRequest) -> Option<Duration> {
     let registry = &shared.registry;
     let routes: Vec<&Arc<Route>> = if request.types.is_empty() {
         registry.routes().iter().collect()
     } else {
         request.types.iter().filter_map(|event_type| registry.route_for(event_type)).collect()
     };
-    let shortest = routes.iter().map(|route| route.timeout).min();
+    routes.iter().map(|route| route.timeout).min()
+}
+
+/// Refuses a budget in which none of the routes that the run could use ever fits.
+pub(super) fn check_budget(
+    request: &RunRequest,
+    countdown: &Countdown,
+    shortest: Option<Duration>,
+) -> Result<(), RunError> {
     match shortest {
         Some(timeout) if !countdown.fitted_at_start(timeout) => {
             Err(RunError::BudgetTooSmall { smallest_max_runtime: request.budget.needed(timeout) })

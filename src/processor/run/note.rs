@@ -28,7 +28,7 @@ struct Brought {
 impl Run {
     /// Starts every claimed event at once, so that no lease ages in a queue.
     pub(super) fn note_claimed(&mut self, claimed: Claimed) {
-        let Claimed { begun, lanes, holds, mut slots, result } = claimed;
+        let Claimed { begun, lanes, holds, mut slots, grant, result } = claimed;
         self.claim_from = Instant::now() + CLAIM_LINGER;
         let total: usize = lanes.iter().map(|lane| lane.limit as usize).sum();
         let events = match result {
@@ -38,6 +38,7 @@ impl Run {
                 return;
             }
         };
+        self.share.settle(grant, events.len() as u64);
         self.report.claimed += events.len() as u64;
         let was_short = events.len() < total;
         // A claim that brought nothing at all has met rows that others have locked: another sweep would find them again.
@@ -161,7 +162,7 @@ impl Run {
     }
 
     fn note_outcome(&mut self, finished: &Finished) {
-        finished.log();
+        finished.log(&self.shared.outbox);
         if self.finished.is_empty() {
             self.settle_from = Instant::now() + SETTLE_LINGER;
         }

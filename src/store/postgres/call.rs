@@ -34,11 +34,14 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// A connection that has rested longer is asked whether it still lives before it is used.
 const RESTED: Duration = Duration::from_secs(1);
 
+/// Names and values that each session sets.
+pub(super) type SessionSettings = [(&'static str, &'static str); 5];
+
 /// What the statements count on: durable claims, no just-in-time compilation (11 ms a claim on large tables), no plan that
 /// scans the table, not even one that was made while the table was empty, and none that is made anew for each call, for
 /// their plans do not depend on what is asked. A row that the application has locked is not waited for as long as a whole
 /// call may take.
-pub(super) const SESSION_SETTINGS: [(&str, &str); 5] = [
+pub(super) const SESSION_SETTINGS: SessionSettings = [
     ("synchronous_commit", "on"),
     ("jit", "off"),
     ("enable_seqscan", "off"),
@@ -46,11 +49,20 @@ pub(super) const SESSION_SETTINGS: [(&str, &str); 5] = [
     ("lock_timeout", "1000"),
 ];
 
+/// The same where tables are not ours: their indexes are not known, so the planner is free to choose.
+pub(super) const ADOPTED_SETTINGS: SessionSettings = [
+    ("synchronous_commit", "on"),
+    ("jit", "off"),
+    ("enable_seqscan", "on"),
+    ("plan_cache_mode", "auto"),
+    ("lock_timeout", "1000"),
+];
+
 /// A step's future.
 pub(super) type StepFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'c>>;
 
 /// A step: its statements, its arguments and the connection to run on.
-pub(super) type Step<A, T> = for<'c> fn(&'c Statements, &'c A, &'c mut PgConnection) -> StepFuture<'c, T>;
+pub(super) type Step<A, T, S = Statements> = for<'c> fn(&'c S, &'c A, &'c mut PgConnection) -> StepFuture<'c, T>;
 
 /// When a connection was last found dead.
 #[derive(Clone, Default)]
@@ -67,19 +79,45 @@ impl LastBreak {
     }
 }
 
-/// The pool and how to use it.
-#[derive(Clone)]
-pub(super) struct Caller {
+/// The pool, the statements and how to use them.
+pub(super) struct Caller<S = Statements> {
     pool: PgPool,
     last_break: LastBreak,
-    statements: Arc<Statements>,
+    statements: Arc<S>,
+    settings: SessionSettings,
     tasks: TaskTracker,
     deadline: Duration,
     pooler: bool,
 }
 
+impl<S> Clone for Caller<S> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            last_break: self.last_break.clone(),
+            statements: Arc::clone(&self.statements),
+            settings: self.settings,
+            tasks: self.tasks.clone(),
+            deadline: self.deadline,
+            pooler: self.pooler,
+        }
+    }
+}
+
 impl Caller {
     pub(super) fn new(options: &StoreOptions, connect: PgConnectOptions, statements: Statements) -> Self {
+        Self::with_settings(options, connect, statements, SESSION_SETTINGS)
+    }
+}
+
+impl<S: Send + Sync + 'static> Caller<S> {
+    /// With other settings for its sessions.
+    pub(super) fn with_settings(
+        options: &StoreOptions,
+        connect: PgConnectOptions,
+        statements: S,
+        settings: SessionSettings,
+    ) -> Self {
         let last_break = LastBreak::default();
         let breaks = last_break.clone();
         let pool = PgPoolOptions::new()
@@ -99,11 +137,12 @@ impl Caller {
                     Ok(lives)
                 })
             })
-            .connect_lazy_with(session(connect, options));
+            .connect_lazy_with(session(connect, options, settings));
         Self {
             pool,
             last_break,
             statements: Arc::new(statements),
+            settings,
             tasks: TaskTracker::new(),
             deadline: options.call_deadline,
             pooler: options.pooler,
@@ -111,7 +150,7 @@ impl Caller {
     }
 
     /// The statements, to be looked at.
-    pub(super) fn statements(&self) -> &Statements {
+    pub(super) fn statements(&self) -> &S {
         &self.statements
     }
 
@@ -126,7 +165,7 @@ impl Caller {
     }
 
     /// Runs a step to its end.
-    pub(super) async fn call<A, T>(&self, arguments: A, step: Step<A, T>) -> Result<T, StoreError>
+    pub(super) async fn call<A, T>(&self, arguments: A, step: Step<A, T, S>) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -135,7 +174,7 @@ impl Caller {
     }
 
     /// Runs a step to its end that only reads: whatever has become of its connection, it may be run again.
-    pub(super) async fn read<A, T>(&self, arguments: A, step: Step<A, T>) -> Result<T, StoreError>
+    pub(super) async fn read<A, T>(&self, arguments: A, step: Step<A, T, S>) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -143,7 +182,7 @@ impl Caller {
         self.on_own_task(arguments, step, true).await
     }
 
-    async fn on_own_task<A, T>(&self, arguments: A, step: Step<A, T>, only_reads: bool) -> Result<T, StoreError>
+    async fn on_own_task<A, T>(&self, arguments: A, step: Step<A, T, S>, only_reads: bool) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
@@ -156,7 +195,7 @@ impl Caller {
     }
 
     /// Runs a step until it is done or must not be run again.
-    async fn repeat<A, T>(&self, arguments: &A, step: Step<A, T>, only_reads: bool) -> Result<T, StoreError> {
+    async fn repeat<A, T>(&self, arguments: &A, step: Step<A, T, S>, only_reads: bool) -> Result<T, StoreError> {
         let mut tries = 1;
         let mut reconnected = false;
         loop {
@@ -173,11 +212,12 @@ impl Caller {
         }
     }
 
-    async fn attempt<A, T>(&self, arguments: &A, step: Step<A, T>) -> Result<T, Failure> {
+    async fn attempt<A, T>(&self, arguments: &A, step: Step<A, T, S>) -> Result<T, Failure> {
         let mut connection = self.pool.acquire().await.map_err(Failure::unconnected)?;
         let work = async {
             if self.pooler {
-                in_transaction(&self.statements, arguments, step, self.deadline, &mut connection).await
+                in_transaction(&*self.statements, arguments, step, (self.settings, self.deadline), &mut connection)
+                    .await
             } else {
                 step(&self.statements, arguments, &mut connection).await
             }
@@ -244,16 +284,16 @@ impl Failure {
     }
 }
 
-async fn in_transaction<A, T>(
-    statements: &Statements,
+async fn in_transaction<S, A, T>(
+    statements: &S,
     arguments: &A,
-    step: Step<A, T>,
-    deadline: Duration,
+    step: Step<A, T, S>,
+    (settings, deadline): (SessionSettings, Duration),
     connection: &mut PgConnection,
 ) -> Result<T, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     // What a session cannot be told behind a pooler, each transaction is told.
-    let settings: String = SESSION_SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value};")).concat();
+    let settings: String = settings.map(|(name, value)| format!("SET LOCAL {name} = {value};")).concat();
     let settings = format!("{settings}SET LOCAL statement_timeout = {}", deadline.as_millis());
     sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *transaction).await?;
     match step(statements, arguments, &mut transaction).await {
@@ -266,14 +306,14 @@ async fn in_transaction<A, T>(
     }
 }
 
-fn session(connect: PgConnectOptions, options: &StoreOptions) -> PgConnectOptions {
+fn session(connect: PgConnectOptions, options: &StoreOptions, settings: SessionSettings) -> PgConnectOptions {
     if options.pooler {
         return connect.application_name("outboxd").statement_cache_capacity(0).extra_float_digits(None);
     }
     let timeout_ms = options.call_deadline.as_millis().to_string();
     connect
         .application_name("outboxd")
-        .options(SESSION_SETTINGS)
+        .options(settings)
         .options([("TimeZone", "UTC"), ("statement_timeout", timeout_ms.as_str())])
 }
 

@@ -3,6 +3,7 @@
 //! Each call is one autocommit statement (enqueueing a batch with keys or ids is one short transaction), run by [`call`] to
 //! its end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
 
+mod adopted;
 mod call;
 mod claim;
 mod enqueue;
@@ -25,6 +26,7 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use uuid::Uuid;
 
+pub use adopted::AdoptedStore;
 pub use own_transaction::{complete_in, enqueue_in};
 
 use self::call::{Caller, SESSION_SETTINGS};

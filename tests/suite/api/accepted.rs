@@ -77,6 +77,7 @@ async fn an_extension_moves_the_end_of_the_lease_and_needs_a_living_claim() {
     let path = format!("/v1/events/{id}/extend");
     let answer = api.post(&path, &json!({"token": token, "lease_ms": 3_600_000}).to_string()).await;
     let until = body(&answer)["lease_until"].as_str().unwrap().to_owned();
+    let token = body(&answer)["token"].as_str().unwrap().to_owned();
     assert!(answer.status() == 200 && until > before, "{before} {until}");
     settle(&api, &id, &token, json!({"outcome": "skip", "reason": "not ours"})).await;
     let answer = api.post(&path, &json!({"token": token, "lease_ms": 1_000}).to_string()).await;

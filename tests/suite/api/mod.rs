@@ -3,6 +3,7 @@
 mod accepted;
 mod dead_letters;
 mod events;
+mod outboxes;
 mod process;
 mod serving;
 
@@ -24,7 +25,7 @@ pub struct Api {
     pub router: Router,
     pub processor: Processor,
     pub store: Arc<dyn Store>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Api {
@@ -41,7 +42,7 @@ impl Api {
         let registry = Registry::new(vec![Route::new("all", vec![Pattern::All], handler)]).unwrap();
         let processor = Processor::new(Arc::clone(&store), registry, ProcessorSettings::default()).unwrap();
         let router = router(ApiSettings { tokens, ..ApiSettings::default() }, processor.clone());
-        Self { router, processor, store, _folder: folder }
+        Self { router, processor, store, folder }
     }
 
     /// Sends a request and returns the answer with its body as text.

@@ -117,6 +117,37 @@ fn without_a_schema_every_command_says_to_migrate() {
 }
 
 #[test]
+fn an_outbox_is_chosen_by_its_name_among_those_that_there_are() {
+    let columns = ["id", "payload", "status", "attempts", "available_at", "locked_at", "created_at"];
+    let columns = columns.map(|column| format!("{column} = \"{column}\"\n")).concat();
+    let labels = "pending = 0\nprocessing = 1\ncompleted = 2\ndead_letter = 3\n";
+    let hooks = "[[outbox]]\nname = \"hooks\"\ntable = \"hook\"\nfixed_type = \"hook.due\"\n";
+    let settings = format!("{hooks}[outbox.columns]\n{columns}[outbox.status]\n{labels}");
+    let program = Program::with_settings(&settings);
+    for arguments in [
+        &["enqueue", "hook.due", "1", "--outbox", "hook"][..],
+        &["events", "show", "42", "--outbox", "hook"],
+        &["dead-letters", "list", "--outbox", "hook"],
+        &["dead-letters", "requeue", "42", "--outbox", "hook"],
+        &["dead-letters", "discard", "42", "--outbox", "hook"],
+    ] {
+        let problem = program.fail(arguments);
+        assert!(problem.contains("--outbox: \"hook\" names no outbox, did you mean \"hooks\"?"), "{problem}");
+        assert!(problem.contains("valid are \"default\", \"hooks\""), "{problem}");
+    }
+    let of_columns = ["--outbox", "hooks", "--subject", "s", "--header", "x-a=b", "--max-attempts", "3"];
+    let problem = program.fail(&[&["enqueue", "hook.due", "1"][..], &of_columns].concat());
+    for field in ["/subject", "/headers", "/max_attempts"] {
+        assert!(problem.contains(field), "{problem}");
+    }
+    assert!(program.fail(&["enqueue", "other", "1", "--outbox", "hooks"]).contains("\"hook.due\""));
+
+    let only = Program::with_settings(&format!("default_outbox = false\n{settings}"));
+    let problem = only.fail(&["enqueue", "hook.due", "1"]);
+    assert!(problem.contains("--outbox: is missing") && problem.contains("valid are \"hooks\""), "{problem}");
+}
+
+#[test]
 fn an_id_that_is_none_is_refused_with_an_example_of_one() {
     let output = Program::with_settings("").run(&["events", "show", "42"]);
     let problem = String::from_utf8(output.stderr).unwrap();

@@ -52,6 +52,7 @@ mod leases;
 mod life;
 mod locks;
 mod outage;
+mod outboxes;
 mod overlap;
 mod poison;
 mod program;

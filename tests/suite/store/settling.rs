@@ -84,7 +84,7 @@ store_test!(release_gives_back_an_unused_claim, |store, sql| {
     let claimed = claimed(&store, "a").await;
     let mut given_back = settlement(claimed.lease.clone(), Change::Release);
     given_back.attempt = None;
-    assert_eq!(store.settle(&[given_back]).await.unwrap(), [claimed.lease.clone()]);
+    assert_eq!(store.settle(&[given_back]).await.unwrap(), std::slice::from_ref(&claimed.lease));
     let event = event(&store, claimed.lease.event_id.uuid().unwrap()).await;
     assert_eq!((event.status, event.attempts, event.claim_no), (Status::Pending, 0, 1));
     assert_eq!((event.available_at, event.locked_at), (claimed.available_at, None));
@@ -136,7 +136,7 @@ store_test!(a_lost_lease_in_the_batch_does_not_hide_the_live_one_of_its_event, |
     let live = store.claim_by_id(&lost.event_id, LEASE).await.unwrap().unwrap().lease;
     assert_eq!(
         store.settle(&[settlement(lost, retry(1)), settlement(live.clone(), Change::Complete)]).await.unwrap(),
-        [live.clone()]
+        std::slice::from_ref(&live)
     );
     assert_eq!(event(&store, live.event_id.uuid().unwrap()).await.status, Status::Completed);
 });

@@ -121,18 +121,18 @@ impl Facts {
 }
 
 /// A table's name with quotes only where they are needed.
-pub(super) fn readable_name(schema: &str, table: &str) -> String {
+pub(in crate::store::postgres) fn readable_name(schema: &str, table: &str) -> String {
     format!("{}.{}", readable(schema), readable(table))
 }
 
 /// An identifier with quotes only where they are needed.
-pub(super) fn readable(name: &str) -> String {
+pub(in crate::store::postgres) fn readable(name: &str) -> String {
     let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
     if begins_well && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
 }
 
 /// An identifier in quotes.
-pub(super) fn quoted(name: &str) -> String {
+pub(in crate::store::postgres) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -5,12 +5,12 @@
 
 mod advice;
 mod columns;
-mod facts;
+pub(super) mod facts;
 mod labels;
 mod notes;
 mod plan;
 mod proposal;
-mod read;
+pub(super) mod read;
 mod statements;
 #[cfg(test)]
 mod tests;

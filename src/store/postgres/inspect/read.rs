@@ -64,7 +64,7 @@ ORDER BY pg_catalog.pg_table_is_visible(c.oid) DESC, n.nspname, c.relname
 LIMIT 5000";
 
 /// What a name leads to.
-pub(super) enum Relation {
+pub(in crate::store::postgres) enum Relation {
     Table(Facts),
     /// A view or a foreign table.
     NoTable,
@@ -72,7 +72,10 @@ pub(super) enum Relation {
 }
 
 /// Reads what the name leads to.
-pub(super) async fn relation(connection: &mut PgConnection, name: &TableName) -> Result<Relation, sqlx::Error> {
+pub(in crate::store::postgres) async fn relation(
+    connection: &mut PgConnection,
+    name: &TableName,
+) -> Result<Relation, sqlx::Error> {
     let query = sqlx::query(RELATION).persistent(false).bind(&name.schema).bind(&name.table);
     let Some(row) = query.fetch_optional(&mut *connection).await? else { return Ok(Relation::Absent) };
     let kind: String = row.try_get("kind")?;

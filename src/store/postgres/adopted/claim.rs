@@ -1,0 +1,184 @@
+//! Finding and claiming in an adopted table.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+
+use super::rows::{claimed, id, text};
+use super::statements::Statements;
+use super::{AdoptedStore, PayloadKind};
+use crate::event::EventId;
+use crate::lease::ClaimedEvent;
+use crate::store::postgres::rows::optional_instant;
+use crate::store::{Claim, LaneFront, Peek, Position, StoreError};
+use crate::timestamp::Timestamp;
+
+impl AdoptedStore {
+    /// The lanes with something pending or expired. Rows that nobody could ever claim are buried on the way.
+    pub(super) async fn find_lanes(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
+        if self.statements().await?.has_unreadable {
+            self.bury_unreadable().await?;
+        }
+        let fronts = self
+            .read((), |statements, (), connection| {
+                Box::pin(async move {
+                    let mut fronts: BTreeMap<String, LaneFront> = BTreeMap::new();
+                    for row in statements.survey().fetch_all(&mut *connection).await? {
+                        let event_type: String = row.try_get("event_type")?;
+                        // No scan position is used: any says that there is something to claim.
+                        let somewhere =
+                            || Position { available_at: Timestamp::from_micros(0), id: EventId::from_text("") };
+                        let front = LaneFront {
+                            claimable: row.try_get::<bool, _>("claimable")?.then(somewhere),
+                            claimed_at_front: false,
+                            next_due_at: optional_instant(&row, "next_due_at")?,
+                            event_type: event_type.clone(),
+                        };
+                        fronts.insert(event_type, front);
+                    }
+                    for row in statements.expired_types().fetch_all(connection).await? {
+                        let Some(event_type) = row.try_get::<Option<String>, _>("event_type")? else { continue };
+                        let front = fronts.entry(event_type.clone()).or_insert_with(|| LaneFront {
+                            event_type,
+                            claimed_at_front: true,
+                            claimable: None,
+                            next_due_at: None,
+                        });
+                        front.claimed_at_front = true;
+                    }
+                    Ok(fronts)
+                })
+            })
+            .await?;
+        let behind = fronts.into_values().filter(|front| after.is_none_or(|after| front.event_type.as_str() > after));
+        Ok(behind.take(limit as usize).collect())
+    }
+
+    async fn bury_unreadable(&self) -> Result<(), StoreError> {
+        let buried = self
+            .call((), |statements, (), connection| {
+                Box::pin(
+                    async move { statements.bury_unreadable().fetch_all(connection).await?.iter().map(id).collect() },
+                )
+            })
+            .await;
+        let buried: Vec<EventId> = buried?;
+        for event_id in buried {
+            tracing::warn!(%event_id, outbox = self.name(), "an event without a type or a due time has become a dead letter");
+        }
+        Ok(())
+    }
+
+    /// Claims from lanes, or one subject's events.
+    pub(super) async fn claim_events(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
+        self.call(claim.clone(), |statements, claim, connection| {
+            Box::pin(async move {
+                let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
+                let limit = |limit: u32| i32::try_from(limit).unwrap_or(i32::MAX);
+                let limits: Vec<i32> = claim.lanes.iter().map(|lane| limit(lane.limit)).collect();
+                let query = match &claim.subject {
+                    None => statements.claim().bind(types).bind(limits),
+                    Some(confined) => {
+                        statements.claim_subject().bind(types).bind(&confined.subject).bind(i64::from(confined.limit))
+                    }
+                };
+                let rows = query.fetch_all(&mut *connection).await?;
+                let events = rows.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
+                with_payloads(statements, events, connection).await
+            })
+        })
+        .await
+    }
+
+    /// Claims one event.
+    pub(super) async fn claim_one(&self, id: &EventId) -> Result<Option<ClaimedEvent>, StoreError> {
+        let Some(id) = self.known_id(id).await? else { return Ok(None) };
+        self.call(id, |statements, id, connection| {
+            Box::pin(async move {
+                let row = statements.claim_by_id().bind(id).fetch_optional(&mut *connection).await?;
+                let events = row.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
+                Ok(with_payloads(statements, events, connection).await?.pop())
+            })
+        })
+        .await
+    }
+
+    /// Whether this event is pending and due.
+    pub(super) async fn ask_due(&self, id: &EventId) -> Result<bool, StoreError> {
+        let Some(id) = self.known_id(id).await? else { return Ok(false) };
+        self.read(id, |statements, id, connection| {
+            Box::pin(async move { statements.is_due().bind(id).fetch_one(connection).await?.try_get(0) })
+        })
+        .await
+    }
+
+    /// Whether there is something to claim.
+    pub(super) async fn peek_lanes(&self, claim: &Claim) -> Result<Peek, StoreError> {
+        self.read(claim.clone(), |statements, claim, connection| {
+            Box::pin(async move {
+                let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
+                let query = match &claim.subject {
+                    None => statements.peek().bind(types),
+                    Some(confined) => statements.peek_subject().bind(types).bind(&confined.subject),
+                };
+                let row = query.fetch_one(connection).await?;
+                Ok(Peek { claimable: row.try_get("claimable")?, next_due_at: optional_instant(&row, "next_due_at")? })
+            })
+        })
+        .await
+    }
+}
+
+/// Reads the payloads that the claim has left out: all at once and, where that fails, one by one, so that a value that
+/// cannot be written out fails its own event alone.
+async fn with_payloads(
+    statements: &Statements,
+    mut events: Vec<ClaimedEvent>,
+    connection: &mut PgConnection,
+) -> Result<Vec<ClaimedEvent>, sqlx::Error> {
+    if statements.payload_kind != PayloadKind::JsonB || events.is_empty() {
+        return Ok(events);
+    }
+    let ids: Vec<String> = events.iter().map(|event| event.lease.event_id.to_string()).collect();
+    let mut found = BTreeMap::new();
+    match payloads(statements, &ids, &mut found, connection).await {
+        Err(error) if is_of_a_value(&error) => {
+            for id in &ids {
+                match payloads(statements, std::slice::from_ref(id), &mut found, connection).await {
+                    Err(error) if is_of_a_value(&error) => {
+                        tracing::warn!(event_id = id, "a payload cannot be read back");
+                    }
+                    read => read?,
+                }
+            }
+        }
+        read => read?,
+    }
+    for event in &mut events {
+        if let Some((payload, bytes)) = found.remove(&event.lease.event_id.to_string()) {
+            event.payload = payload;
+            event.payload_bytes = bytes;
+        }
+    }
+    Ok(events)
+}
+
+async fn payloads(
+    statements: &Statements,
+    ids: &[String],
+    found: &mut BTreeMap<String, (Option<String>, i64)>,
+    connection: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    for row in statements.payloads().bind(ids).fetch_all(connection).await? {
+        let bytes: Option<i32> = row.try_get("payload_bytes")?;
+        found.insert(id(&row)?.to_string(), (text(row.try_get("payload")?), i64::from(bytes.unwrap_or(0))));
+    }
+    Ok(())
+}
+
+/// Whether the server could not write a value out: for lack of memory, or because of what it holds.
+fn is_of_a_value(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    code == "53200" || code.starts_with("22") || code.starts_with("54") || code.starts_with("XX")
+}

@@ -1,0 +1,248 @@
+//! Whether a description fits its table, and what its statements are called by: every name that they use, and what the
+//! table does not allow.
+
+use super::names::names;
+use crate::store::StoreError;
+use crate::store::description::Description;
+use crate::store::postgres::inspect::facts::{Column, Facts, Kind};
+use crate::store::table::Table;
+
+/// A description that fits, with what the catalogue adds to it.
+pub(super) struct Fit<'a> {
+    pub(super) outbox: &'a Description,
+    pub(super) facts: &'a Facts,
+}
+
+/// How ids are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IdKind {
+    Uuid,
+    Text,
+    Number,
+}
+
+/// How payloads are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PayloadKind {
+    Json,
+    /// Written out, a value may be far larger than it is stored.
+    JsonB,
+    Text,
+    Bytes,
+}
+
+impl<'a> Fit<'a> {
+    /// Compares every described column with the catalogue's.
+    pub(super) fn new(outbox: &'a Description, facts: &'a Facts) -> Result<Self, StoreError> {
+        let fit = Self { outbox, facts };
+        let columns = &outbox.columns;
+        fit.want("id", &columns.id, "uuid, text or an integer", |kind| {
+            matches!(kind, Kind::Uuid | Kind::Text | Kind::Integer)
+        })?;
+        fit.want("payload", &columns.payload, "json, jsonb, text or bytea", |kind| {
+            matches!(kind, Kind::Json | Kind::Text | Kind::Bytes)
+        })?;
+        let is_status = |kind: &Kind| matches!(kind, Kind::Text | Kind::Enum(_) | Kind::Integer);
+        fit.want("status", &columns.status, "text, an enum or an integer", is_status)?;
+        fit.labels()?;
+        let is_number = |kind: &Kind| *kind == Kind::Integer;
+        let is_text = |kind: &Kind| *kind == Kind::Text;
+        let is_instant = |kind: &Kind| matches!(kind, Kind::Instant { .. });
+        fit.want("attempts", &columns.attempts, "an integer", is_number)?;
+        for (key, column) in [
+            ("available_at", Some(&columns.available_at)),
+            ("locked_at", Some(&columns.locked_at)),
+            ("created_at", Some(&columns.created_at)),
+            ("processed_at", columns.processed_at.as_ref()),
+        ] {
+            fit.want_if(key, column, "timestamptz or timestamp", is_instant)?;
+        }
+        let is_type = |kind: &Kind| matches!(kind, Kind::Text | Kind::Enum(_));
+        fit.want_if("event_type", columns.event_type.as_ref(), "text or an enum", is_type)?;
+        fit.want_if("last_error", columns.last_error.as_ref(), "text", is_text)?;
+        fit.want_if("max_attempts", columns.max_attempts.as_ref(), "an integer", is_number)?;
+        let is_subject = |kind: &Kind| matches!(kind, Kind::Text | Kind::Uuid | Kind::Integer | Kind::Enum(_));
+        fit.want_if("subject", columns.subject.as_ref(), "text, uuid or an integer", is_subject)?;
+        fit.want_if("headers", columns.headers.as_ref(), "json or jsonb", |kind| *kind == Kind::Json)?;
+        fit.want_if("claim_no", columns.claim_no.as_ref(), "an integer", is_number)?;
+        if !fit.column(&columns.locked_at).is_some_and(|column| column.nullable) {
+            return Err(fit.misfit(
+                "columns.locked_at",
+                &columns.locked_at,
+                "it is NOT NULL; a column that may be NULL",
+            ));
+        }
+        if let Some(order_by) = &outbox.order_by {
+            fit.want("order_by", order_by, "any column", |_| true)?;
+        }
+        Ok(fit)
+    }
+
+    fn want_if(
+        &self,
+        key: &str,
+        name: Option<&String>,
+        valid: &str,
+        is_valid: impl Fn(&Kind) -> bool,
+    ) -> Result<(), StoreError> {
+        name.map_or(Ok(()), |name| self.want(key, name, valid, is_valid))
+    }
+
+    fn want(&self, key: &str, name: &str, valid: &str, is_valid: impl Fn(&Kind) -> bool) -> Result<(), StoreError> {
+        let key = if key == "order_by" { key.to_owned() } else { format!("columns.{key}") };
+        match self.column(name) {
+            None => {
+                let there: Vec<&str> = self.facts.columns.iter().map(|column| column.name.as_str()).collect();
+                Err(self.misfit(&key, name, &format!("the table has no such column; it has {}", there.join(", "))))
+            }
+            Some(column) if !is_valid(&column.kind) => {
+                Err(self.misfit(&key, name, &format!("it is of type {}; valid is {valid}", column.type_name)))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Whether the status column can hold each label.
+    fn labels(&self) -> Result<(), StoreError> {
+        let labels = &self.outbox.labels;
+        let described = [
+            ("pending", Some(&labels.pending)),
+            ("processing", Some(&labels.processing)),
+            ("completed", Some(&labels.completed)),
+            ("dead_letter", Some(&labels.dead_letter)),
+            ("skipped", labels.skipped.as_ref()),
+        ];
+        let kind = self.column(&self.outbox.columns.status).map(|column| &column.kind);
+        for (key, label) in described {
+            let Some(label) = label else { continue };
+            let problem = match kind {
+                Some(Kind::Enum(valid)) if !valid.contains(label) => Some(format!("valid are {}", valid.join(", "))),
+                Some(Kind::Integer) if label.parse::<i64>().is_err() => Some("the column holds integers".to_owned()),
+                Some(_) | None => None,
+            };
+            if let Some(problem) = problem {
+                return Err(self.misfit(&format!("status.{key}"), label, &problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, key: &str, value: &str, why: &str) -> StoreError {
+        let (name, table) = (&self.outbox.name, self.facts.readable_name());
+        StoreError::SchemaBroken {
+            reason: format!("outbox {name:?}: {key} = {value:?} does not fit table {table}: {why}"),
+        }
+    }
+
+    /// A column by its name.
+    pub(super) fn column(&self, name: &str) -> Option<&'a Column> {
+        self.facts.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The type of a column as SQL writes it.
+    pub(super) fn type_of(&self, name: &str) -> &'a str {
+        self.column(name).map_or("text", |column| column.type_name.as_str())
+    }
+
+    pub(super) fn id_kind(&self) -> IdKind {
+        match self.column(&self.outbox.columns.id).map(|column| &column.kind) {
+            Some(Kind::Uuid) => IdKind::Uuid,
+            Some(Kind::Integer) => IdKind::Number,
+            Some(_) | None => IdKind::Text,
+        }
+    }
+
+    pub(super) fn payload_kind(&self) -> PayloadKind {
+        let column = self.column(&self.outbox.columns.payload);
+        match column.map(|column| (&column.kind, column.type_name.as_str())) {
+            Some((Kind::Bytes, _)) => PayloadKind::Bytes,
+            Some((Kind::Json, "jsonb")) => PayloadKind::JsonB,
+            Some((Kind::Json, _)) => PayloadKind::Json,
+            Some(_) | None => PayloadKind::Text,
+        }
+    }
+
+    /// Whether an index leads from the status to each event type, so that lanes are found without reading what is pending.
+    pub(super) fn has_lane_index(&self) -> bool {
+        let Some(event_type) = &self.outbox.columns.event_type else { return true };
+        let is = |key: &str, name: &str| key.trim_matches('"').replace("\"\"", "\"") == name;
+        self.facts.indexes.iter().filter(|index| index.valid).any(|index| {
+            let mut keys = index.keys.iter();
+            let first = keys.next();
+            let by_status = first.is_some_and(|key| is(key, &self.outbox.columns.status))
+                && keys.next().is_some_and(|key| is(key, event_type));
+            let of_pending = index.predicate.as_ref().is_some_and(|predicate| {
+                predicate.contains(&self.outbox.columns.status) && predicate.contains(&self.outbox.labels.pending)
+            });
+            by_status || (first.is_some_and(|key| is(key, event_type)) && of_pending)
+        })
+    }
+
+    /// Columns that an INSERT would have to name and that nobody has described.
+    pub(super) fn undescribed(&self) -> Vec<&'a str> {
+        let columns = &self.outbox.columns;
+        let described = [
+            Some(&columns.id),
+            columns.event_type.as_ref(),
+            Some(&columns.payload),
+            Some(&columns.status),
+            Some(&columns.attempts),
+            Some(&columns.available_at),
+            Some(&columns.created_at),
+            columns.max_attempts.as_ref(),
+        ];
+        let is_described = |name: &str| described.iter().flatten().any(|known| known.as_str() == name);
+        let needed = self.facts.columns.iter().filter(|column| !column.nullable && column.default.is_none());
+        needed.map(|column| column.name.as_str()).filter(|name| !is_described(name)).collect()
+    }
+
+    /// What the table does not allow, each in a sentence.
+    pub(super) fn limitations(&self) -> Vec<String> {
+        let columns = &self.outbox.columns;
+        let mut said = vec![
+            "attempts are not logged one by one, deferrals have no age and requeues are not counted: the table has no place for them"
+                .to_owned(),
+        ];
+        let mut say = |is_so: bool, text: &str| {
+            if is_so {
+                said.push(text.to_owned());
+            }
+        };
+        let labels = &self.outbox.labels;
+        say(
+            labels.skipped.is_none(),
+            "it has no label for skipped events: a receiver's skip completes the event, and nothing can be cancelled or discarded",
+        );
+        say(columns.last_error.is_none(), "it has no column for errors: why an event failed stands in the log alone");
+        say(columns.processed_at.is_none(), "it has no column for the end: retention cannot tell how old an end is");
+        say(
+            columns.max_attempts.is_none(),
+            "it has no column for the attempts limit: the outbox's max_attempts counts for all events",
+        );
+        say(columns.subject.is_none(), "it has no column for subjects: runs and queries by subject find nothing");
+        say(columns.claim_no.is_none(), "claims are told apart by their instants, not by a number");
+        say(true, "idempotency keys cannot be kept: requests with one are refused");
+        say(
+            !self.has_lane_index(),
+            "no index leads to the pending events of each type: lanes are found by reading all that is pending; `outboxd outbox inspect` says which index helps",
+        );
+        let orders_otherwise = self.outbox.order_by.as_ref().is_some_and(|order_by| *order_by != columns.available_at);
+        say(
+            orders_otherwise,
+            "claims are ordered by another column than the due time: events that wait for the future are read past by every claim",
+        );
+        let undescribed = self.undescribed();
+        if !undescribed.is_empty() {
+            said.push(format!(
+                "outboxd cannot enqueue into it: {} must be given and is not described",
+                undescribed.join(", ")
+            ));
+        }
+        said
+    }
+
+    /// The names of the statements.
+    pub(super) fn names(&self, max_payload_bytes: usize) -> Table {
+        names(self, max_payload_bytes)
+    }
+}

@@ -1,0 +1,286 @@
+//! An outbox in a table that was there before outboxd, taken over by description alone: no DDL on it, no change in its
+//! writers. Runs and the key of claim tokens are kept in our own schema, by the store that this one calls home.
+//!
+//! The catalogue is read on first use, so that a service starts while its database is down; a description that does not
+//! fit its table fails every call and says why. Leases are known by the claim's number where the table has one, else by
+//! the claim's instant as it was stored. There are no scan positions: claims begin at the front of each lane.
+
+mod claim;
+mod enqueue;
+mod fit;
+mod names;
+mod operate;
+mod rows;
+mod settle;
+mod statements;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use self::fit::{Fit, IdKind, PayloadKind};
+use self::statements::Statements;
+use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
+use super::inspect::read::{Relation, relation};
+use crate::event::{Event, EventId, NewEvent, Status};
+use crate::lease::{ClaimKey, ClaimedEvent, Lease};
+use crate::outcome::Settlement;
+use crate::run::{RunRecord, RunReport, Trigger};
+use crate::store::description::Description;
+use crate::store::{
+    Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
+    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+};
+use crate::timestamp::Timestamp;
+
+/// Characters of an id that is text.
+const MAX_ID_CHARS: usize = 255;
+
+/// An outbox in an adopted table.
+pub struct AdoptedStore {
+    caller: Caller<()>,
+    description: Description,
+    home: Arc<dyn Store>,
+    statements: OnceCell<Arc<Statements>>,
+    max_payload_bytes: usize,
+    prepared: bool,
+}
+
+/// A step on an adopted table: its statements, its arguments and the connection to run on.
+type Step<A, T> = for<'c> fn(&'c Statements, &'c A, &'c mut sqlx::PgConnection) -> StepFuture<'c, T>;
+
+/// What a step is called with.
+struct Arguments<A, T> {
+    statements: Arc<Statements>,
+    own: A,
+    step: Step<A, T>,
+}
+
+impl AdoptedStore {
+    /// Reads the URL; connections are made, and the catalogue is read, when they are needed.
+    ///
+    /// # Errors
+    /// [`ConnectError::InvalidUrl`].
+    pub fn connect(
+        options: &StoreOptions,
+        description: Description,
+        home: Arc<dyn Store>,
+    ) -> Result<Self, ConnectError> {
+        let connect = PgConnectOptions::from_str(&options.url)
+            .map_err(|error| ConnectError::InvalidUrl { reason: error.to_string() })?
+            .disable_statement_logging();
+        Ok(Self {
+            caller: Caller::with_settings(options, connect, (), ADOPTED_SETTINGS),
+            description,
+            home,
+            statements: OnceCell::new(),
+            max_payload_bytes: options.max_payload_bytes,
+            prepared: !options.pooler,
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The statements; the first call reads the catalogue.
+    async fn statements(&self) -> Result<Arc<Statements>, StoreError> {
+        self.statements.get_or_try_init(|| self.resolve()).await.cloned()
+    }
+
+    async fn resolve(&self) -> Result<Arc<Statements>, StoreError> {
+        let found = self
+            .caller
+            .read(self.description.table.clone(), |(), table, connection| Box::pin(relation(connection, table)))
+            .await?;
+        let problem = |what: &str| StoreError::SchemaBroken {
+            reason: format!("outbox {:?}: {} {what}", self.name(), self.description.table),
+        };
+        let facts = match found {
+            Relation::Table(facts) => facts,
+            Relation::NoTable => return Err(problem("is no table: a view or a foreign table cannot be an outbox")),
+            Relation::Absent => return Err(problem("does not exist, or its schema is not in the search path")),
+        };
+        let fit = Fit::new(&self.description, &facts)?;
+        Ok(Arc::new(Statements::new(&fit, self.max_payload_bytes, self.prepared)))
+    }
+
+    /// Runs a step to its end.
+    async fn call<A, T>(&self, own: A, step: Step<A, T>) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let arguments = Arguments { statements: self.statements().await?, own, step };
+        self.caller.call(arguments, run_step).await
+    }
+
+    /// Runs a step that only reads.
+    async fn read<A, T>(&self, own: A, step: Step<A, T>) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let arguments = Arguments { statements: self.statements().await?, own, step };
+        self.caller.read(arguments, run_step).await
+    }
+
+    /// The id as statements take it; `None` when no row of this table can be called so.
+    async fn known_id(&self, id: &EventId) -> Result<Option<String>, StoreError> {
+        let text = id.to_string();
+        let is_possible = match self.statements().await?.id_kind {
+            IdKind::Uuid => id.uuid().is_some(),
+            IdKind::Number => text.parse::<i64>().is_ok_and(|number| number.to_string() == text),
+            IdKind::Text => !text.contains('\0'),
+        };
+        Ok(is_possible.then_some(text))
+    }
+
+    /// When the present lease ends, which the table itself does not say.
+    fn with_lease_end(&self, event: Event) -> Event {
+        let held = event.locked_at.filter(|_| event.status == Status::Processing);
+        let lease = crate::store::micros(self.description.lease);
+        let lease_until = held.map(|at| Timestamp::from_micros(at.as_micros().saturating_add(lease)));
+        Event { lease_until, ..event }
+    }
+
+    fn refused(&self, why: &str) -> StoreError {
+        let reason = format!("outbox {:?} cannot do this: {why}", self.name());
+        StoreError::Data { source: reason.clone().into(), reason }
+    }
+}
+
+fn run_step<'c, A, T>(
+    _: &'c (),
+    arguments: &'c Arguments<A, T>,
+    connection: &'c mut sqlx::PgConnection,
+) -> StepFuture<'c, T> {
+    (arguments.step)(&arguments.statements, &arguments.own, connection)
+}
+
+#[async_trait]
+impl Store for AdoptedStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        self.home.migrate().await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.home.ready().await?;
+        self.statements().await.map(|_| ())
+    }
+
+    async fn enqueue(&self, events: &[NewEvent]) -> Result<Vec<Enqueued>, EnqueueError> {
+        self.write_events(events).await
+    }
+
+    async fn survey(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
+        self.find_lanes(after, limit).await
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
+        self.claim_events(claim).await
+    }
+
+    fn parse_id(&self, text: &str) -> Option<EventId> {
+        let is_fit = (1..=MAX_ID_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        is_fit.then(|| EventId::from_text(text))
+    }
+
+    async fn claim_by_id(&self, id: &EventId, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
+        self.claim_one(id).await
+    }
+
+    async fn is_due(&self, id: &EventId) -> Result<bool, StoreError> {
+        self.ask_due(id).await
+    }
+
+    async fn peek(&self, claim: &Claim) -> Result<Peek, StoreError> {
+        self.peek_lanes(claim).await
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+        self.settle_all(settlements).await
+    }
+
+    async fn extend(&self, lease: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
+        self.extend_lease(lease, duration).await
+    }
+
+    async fn reap(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
+        self.reap_lanes(lanes, page).await
+    }
+
+    async fn reap_by_id(&self, id: &EventId) -> Result<Option<Reaped>, StoreError> {
+        self.reap_one(id).await
+    }
+
+    async fn claim_key(&self) -> Result<ClaimKey, StoreError> {
+        Ok(self.home.claim_key().await?.of_outbox(self.name()))
+    }
+
+    async fn event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
+        self.read_event(id, with_payload).await
+    }
+
+    async fn attempts(&self, _: &EventId) -> Result<Vec<Attempt>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
+        self.find_in_flight(types, key).await
+    }
+
+    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        self.cancel_pending(id, reason).await
+    }
+
+    async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
+        self.list_dead_letters(query).await
+    }
+
+    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
+        self.requeue_dead_letter(id, *change).await
+    }
+
+    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        self.discard_dead_letter(id, reason).await
+    }
+
+    async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {
+        self.purge_old(completed, skipped, limit).await
+    }
+
+    async fn save_run(&self, report: &RunReport, trigger: Trigger, lost_after: Duration) -> Result<(), StoreError> {
+        self.home.save_run(report, trigger, lost_after).await
+    }
+
+    async fn run(&self, run_id: Uuid) -> Result<Option<RunRecord>, StoreError> {
+        self.home.run(run_id).await
+    }
+
+    async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
+        self.home.runs(page).await
+    }
+
+    async fn limitations(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.statements().await?.limitations.clone())
+    }
+
+    fn max_payload_bytes(&self) -> usize {
+        self.max_payload_bytes
+    }
+
+    async fn close(&self) {
+        self.caller.close().await;
+    }
+}

@@ -1,0 +1,326 @@
+//! Every name that the statements of an adopted table use, rendered once. Identifiers are quoted here and nowhere else;
+//! labels are literals of the status column's own type.
+
+use super::fit::{Fit, IdKind, PayloadKind};
+use crate::event::Status;
+use crate::store::micros;
+use crate::store::postgres::inspect::facts::{Kind, quoted};
+use crate::store::table::Table;
+
+/// An SQL literal.
+fn literal(text: &str) -> String {
+    if text.contains('\\') {
+        format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
+    let (outbox, columns) = (fit.outbox, &fit.outbox.columns);
+    let table = columns_of(fit, Table::bare().with("events", fit.facts.quoted_name()));
+    let table = labels_of(fit, table);
+    let lease = format!("interval '{} microseconds'", micros(outbox.lease));
+    let filter = outbox.filter.as_ref().map_or_else(|| "true".to_owned(), |filter| format!("({filter})"));
+    let table = table
+        .with("lease", lease)
+        .with("filter", filter)
+        .with("max_payload_bytes", max_payload_bytes.to_string())
+        .with("id_type", fit.type_of(&columns.id))
+        .with("order_by", quoted(outbox.order_by.as_ref().unwrap_or(&columns.available_at)));
+    // A value written from now() and rounded up to the column's precision is due at once.
+    let tick = tick(fit.type_of(&columns.available_at));
+    let is_due = table.render(&format!("e.{{available_at}} <= (now() + interval '{tick}') {{available_at_zone}}"));
+    let is_expired = table.render("(e.{locked_at} < (now() - {lease}) {locked_at_zone} OR e.{locked_at} IS NULL)");
+    let of_lane = match &columns.event_type {
+        Some(name) => format!("e.{} = lane.event_type::{}", quoted(name), type_of_types(fit, name)),
+        None => format!("lane.event_type = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
+    };
+    let fence = match &columns.claim_no {
+        Some(name) => format!("coalesce(e.{}, 0)::bigint", quoted(name)),
+        None => table.render("(extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint"),
+    };
+    let count_claim = columns.claim_no.as_ref().map_or(String::new(), |name| {
+        let name = quoted(name);
+        format!(", {name} = coalesce(e.{name}, 0) + 1")
+    });
+    let table = table
+        .with("is_due", is_due)
+        .with("is_expired", is_expired)
+        .with("of_lane", of_lane)
+        .with("fence", fence)
+        .with("count_claim", count_claim);
+    changes(fit, fragments(fit, table))
+}
+
+fn type_of_types<'a>(fit: &Fit<'a>, name: &str) -> &'a str {
+    match fit.column(name).map(|column| &column.kind) {
+        Some(Kind::Enum(_)) => fit.type_of(name),
+        Some(_) | None => "text",
+    }
+}
+
+/// Columns, and what stands for those that the table does not have.
+fn columns_of(fit: &Fit<'_>, mut table: Table) -> Table {
+    let columns = &fit.outbox.columns;
+    for (name, column) in [
+        ("id", &columns.id),
+        ("payload", &columns.payload),
+        ("status", &columns.status),
+        ("attempts", &columns.attempts),
+        ("available_at", &columns.available_at),
+        ("locked_at", &columns.locked_at),
+        ("created_at", &columns.created_at),
+    ] {
+        table = table.with(name, quoted(column));
+    }
+    let zone = |column: Option<&String>| {
+        let is_zoneless = column
+            .and_then(|name| fit.column(name))
+            .is_some_and(|column| column.kind == Kind::Instant { zoned: false });
+        if is_zoneless { format!("AT TIME ZONE {}", literal(&fit.outbox.time_zone)) } else { String::new() }
+    };
+    for (name, column) in [
+        ("available_at_zone", Some(&columns.available_at)),
+        ("locked_at_zone", Some(&columns.locked_at)),
+        ("created_at_zone", Some(&columns.created_at)),
+        ("processed_at_zone", columns.processed_at.as_ref()),
+    ] {
+        table = table.with(name, zone(column));
+    }
+    let event_type = match &columns.event_type {
+        Some(name) => format!("e.{}::text", quoted(name)),
+        None => format!("{}::text", literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())),
+    };
+    let text =
+        |column: Option<&String>| column.map_or("NULL::text".to_owned(), |name| format!("e.{}::text", quoted(name)));
+    let limit = fit.outbox.max_attempts;
+    let max_attempts = columns
+        .max_attempts
+        .as_ref()
+        .map_or(format!("{limit}"), |name| format!("coalesce(e.{}, {limit})::integer", quoted(name)));
+    table
+        .with("type_column", columns.event_type.as_ref().map_or("NULL".to_owned(), |name| quoted(name)))
+        .with("event_type", event_type)
+        .with("subject", text(columns.subject.as_ref()))
+        .with("headers", text(columns.headers.as_ref()))
+        .with("last_error", text(columns.last_error.as_ref()))
+        .with("max_attempts", max_attempts)
+        .with("id_text", format!("e.{}::text", quoted(&columns.id)))
+}
+
+fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
+    let of_status = fit.type_of(&fit.outbox.columns.status);
+    let labels = &fit.outbox.labels;
+    let cast = |label: &str| format!("{}::{of_status}", literal(label));
+    let mut words = String::new();
+    for (name, status) in [
+        ("pending", Status::Pending),
+        ("processing", Status::Processing),
+        ("completed", Status::Completed),
+        ("dead_letter", Status::DeadLetter),
+        ("skipped", Status::Skipped),
+    ] {
+        if let Some(label) = labels.of(status) {
+            words.push_str(&format!(" WHEN {} THEN '{name}'", cast(label)));
+        }
+        // What a receiver skips is done with, also where the table has no word for it.
+        table = table.with(name, cast(labels.of(status).unwrap_or(&labels.completed)));
+    }
+    let word = table.render(&format!("CASE e.{{status}}{words} ELSE 'unknown' END"));
+    table.with("status_word", word).with("has_skipped", labels.skipped.is_some().to_string())
+}
+
+/// How many characters a type holds, where it says so.
+fn length(type_name: &str) -> Option<u32> {
+    type_name.starts_with("char").then(|| type_name.split_once('(')?.1.strip_suffix(')')?.parse().ok())?
+}
+
+/// One unit of an instant's precision.
+fn tick(type_name: &str) -> String {
+    let precision = type_name.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    match precision.and_then(|(digits, _)| digits.parse::<u32>().ok()) {
+        Some(digits @ 0..=5) => format!("{} microseconds", 10_u32.pow(6 - digits)),
+        Some(_) | None => "0".to_owned(),
+    }
+}
+
+/// The parts that several statements share.
+fn fragments(fit: &Fit<'_>, table: Table) -> Table {
+    let columns = &fit.outbox.columns;
+    let payload_text = match fit.payload_kind() {
+        PayloadKind::Bytes => table.render("e.{payload}"),
+        PayloadKind::Json | PayloadKind::JsonB | PayloadKind::Text => {
+            table.render("convert_to(e.{payload}::text, 'UTF8')")
+        }
+    };
+    let payload_value = match fit.payload_kind() {
+        PayloadKind::JsonB => table.render("e.{payload} ->> $2"),
+        PayloadKind::Json => table.render("outbox.payload_text(e.{payload}, $2)"),
+        PayloadKind::Text | PayloadKind::Bytes => "nullif($2, $2)".to_owned(),
+    };
+    let dead_at = match &columns.processed_at {
+        Some(_) => table.render(
+            "coalesce({ended} {processed_at_zone}, e.{available_at} {available_at_zone})"
+                .replace("{ended}", &ended(fit))
+                .as_str(),
+        ),
+        None => table.render("e.{available_at} {available_at_zone}"),
+    };
+    let ended_at = match &columns.processed_at {
+        Some(_) => dead_at.clone(),
+        None => table.render("e.{created_at} {created_at_zone}"),
+    };
+    let processed_at = match &columns.processed_at {
+        Some(_) => table.render(&format!("{} {{processed_at_zone}}", ended(fit))),
+        None => "NULL::timestamptz".to_owned(),
+    };
+    let table = table
+        .with("payload_text", payload_text)
+        .with("payload_value", payload_value)
+        .with("dead_at", dead_at)
+        .with("ended_at", ended_at);
+    let in_claim = match fit.payload_kind() {
+        // Read afterwards.
+        PayloadKind::JsonB => "NULL::bytea, 0".to_owned(),
+        PayloadKind::Json | PayloadKind::Text | PayloadKind::Bytes => table.render(
+            "CASE WHEN octet_length({payload_text}) <= {max_payload_bytes} THEN {payload_text} END, coalesce(octet_length({payload_text}), 0)",
+        ),
+    };
+    let claimed = format!(
+        "{{id_text}}, {{fence}}, {{event_type}}, {{subject}}, {in_claim}, {{headers}}, coalesce(e.{{attempts}}, 0)::integer, \
+         {{max_attempts}}, e.{{created_at}} {{created_at_zone}}, e.{{available_at}} {{available_at_zone}}"
+    );
+    let event = format!(
+        "{{id_text}} AS id, coalesce({{event_type}}, '') AS event_type, {{subject}} AS subject, {{headers}} AS headers, \
+         {{status_word}} AS status, coalesce(e.{{attempts}}, 0)::integer AS attempts, {{max_attempts}} AS max_attempts, \
+         e.{{available_at}} {{available_at_zone}} AS available_at, e.{{locked_at}} {{locked_at_zone}} AS locked_at, \
+         coalesce({{fence}}, 0) AS claim_no, e.{{created_at}} {{created_at_zone}} AS created_at, \
+         {processed_at} AS processed_at, {{dead_at}} AS dead_at, {{last_error}} AS last_error"
+    );
+    let lanes = match &columns.event_type {
+        None => format!("SELECT {}::text AS event_type", literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())),
+        Some(_) if fit.has_lane_index() => table.render(include_str!("sql/lanes_by_index.sql")),
+        Some(_) => table.render(
+            "SELECT DISTINCT e.{type_column} AS event_type FROM {events} AS e WHERE e.{status} = {pending} AND {filter}",
+        ),
+    };
+    let (claimed, event) = (table.render(&claimed), table.render(&event));
+    table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes)
+}
+
+/// The column of the end, as statements name it.
+fn ended(fit: &Fit<'_>) -> String {
+    fit.outbox.columns.processed_at.as_ref().map_or(String::new(), |name| format!("e.{}", quoted(name)))
+}
+
+/// What statements change beside the status, as far as the table has it.
+fn changes(fit: &Fit<'_>, table: Table) -> Table {
+    let columns = &fit.outbox.columns;
+    let on = |status: Status| fit.outbox.processed_at_on.contains(&status);
+    let ended = columns.processed_at.as_ref().map(|name| quoted(name));
+    let error = columns.last_error.as_ref().map(|name| quoted(name));
+    let now = table.render("now() {processed_at_zone}");
+    let mut settle = (String::new(), String::new());
+    let mut take_back = String::new();
+    let (mut skip, mut requeue, mut bury) = (String::new(), String::new(), String::new());
+    if let Some(ended) = &ended {
+        let words = [Status::Completed, Status::DeadLetter, Status::Skipped].into_iter().filter(|status| on(*status));
+        let words: Vec<String> = words.map(|status| format!("'{status}'")).collect();
+        settle.0.push_str(&format!(", {ended}"));
+        let is_one = if words.is_empty() {
+            "false".to_owned()
+        } else {
+            format!("($3::text[])[place] IN ({})", words.join(", "))
+        };
+        settle.1.push_str(&format!(", CASE WHEN {is_one} THEN {now} ELSE e.{ended} END"));
+        if on(Status::DeadLetter) {
+            take_back.push_str(&table.render(&format!(
+                ", {ended} = CASE WHEN coalesce(e.{{attempts}}, 0) + 1 >= {{max_attempts}} THEN {now} ELSE e.{ended} END"
+            )));
+            bury.push_str(&format!(", {ended} = {now}"));
+        }
+        if on(Status::Skipped) {
+            skip.push_str(&format!(", {ended} = {now}"));
+        }
+        requeue.push_str(&format!(", {ended} = NULL"));
+    }
+    // A column of limited length would refuse a longer text, and with it the settlement.
+    let length = columns.last_error.as_ref().and_then(|name| length(fit.type_of(name)));
+    let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
+    let mut bury_error = String::new();
+    if let Some(error) = &error {
+        settle.0.push_str(&format!(", {error}"));
+        settle.1.push_str(&format!(", coalesce({}, e.{error})", cut("($7::text[])[place]")));
+        take_back.push_str(&format!(", {error} = 'claim expired'"));
+        skip.push_str(&format!(", {error} = {}", cut("$2::text")));
+        bury_error = table.render(&format!(
+            ", {error} = CASE WHEN e.{{available_at}} IS NULL THEN {} ELSE {} END",
+            literal(&format!("{} is NULL: nobody can say when the event is due", columns.available_at)),
+            literal(&format!("{} is NULL: no lane has this event", columns.event_type.as_deref().unwrap_or_default())),
+        ));
+    }
+    let nullable = |name: Option<&String>| name.and_then(|name| fit.column(name)).filter(|column| column.nullable);
+    let never: Vec<String> = [Some(&columns.available_at), columns.event_type.as_ref()]
+        .into_iter()
+        .filter_map(nullable)
+        .map(|column| format!("e.{} IS NULL", quoted(&column.name)))
+        .collect();
+    if let Some(max_attempts) = &columns.max_attempts {
+        let name = quoted(max_attempts);
+        requeue.push_str(&format!(", {name} = coalesce($3, e.{name})"));
+    }
+    let is_last = table.render("coalesce(e.{attempts}, 0) + 1 >= {max_attempts}");
+    let table = table
+        .with("is_last_attempt", is_last)
+        .with("settle_columns", settle.0)
+        .with("settle_values", settle.1)
+        .with("take_back_rest", take_back)
+        .with("skip_rest", skip)
+        .with("requeue_rest", requeue)
+        .with("bury_processed_at", bury)
+        .with("bury_error", bury_error)
+        .with("never_claimable", if never.is_empty() { "false".to_owned() } else { never.join(" OR ") });
+    let taken = table.render(include_str!("sql/take_back.sql"));
+    insert(fit, table.with("take_back", taken))
+}
+
+/// The columns that an INSERT names, each once, and their values.
+fn insert(fit: &Fit<'_>, table: Table) -> Table {
+    let columns = &fit.outbox.columns;
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    let mut put = |name: &str, value: String| {
+        if pairs.iter().all(|(known, _)| *known != quoted(name)) {
+            pairs.push((quoted(name), value));
+        }
+    };
+    if fit.id_kind() != IdKind::Number {
+        put(&columns.id, table.render("$1::text::{id_type}"));
+    }
+    if let Some(event_type) = &columns.event_type {
+        put(event_type, format!("$2::text::{}", fit.type_of(event_type)));
+    }
+    let payload = match fit.payload_kind() {
+        PayloadKind::Bytes => "convert_to($3::text, 'UTF8')".to_owned(),
+        PayloadKind::Json | PayloadKind::JsonB | PayloadKind::Text => {
+            format!("$3::text::{}", fit.type_of(&columns.payload))
+        }
+    };
+    put(&columns.payload, payload);
+    put(&columns.status, table.render("{pending}"));
+    put(&columns.attempts, "0".to_owned());
+    let due = "coalesce($7::timestamptz, now() + $8::bigint * interval '1 millisecond') {available_at_zone}";
+    put(&columns.available_at, table.render(due));
+    put(&columns.created_at, table.render("now() {created_at_zone}"));
+    for (column, value) in
+        [(&columns.subject, "$4::text"), (&columns.headers, "$5::text"), (&columns.max_attempts, "$6::integer")]
+    {
+        if let Some(name) = column {
+            put(name, format!("{value}::{}", fit.type_of(name)));
+        }
+    }
+    let (names, values): (Vec<String>, Vec<String>) = pairs.into_iter().unzip();
+    // Every argument is used somewhere, so that the server knows its type.
+    let table = table.with("insert_columns", names.join(", "));
+    table.with("insert_values", values.join(", "))
+}

@@ -1,0 +1,166 @@
+//! Reading and changing single events of an adopted table, and retention.
+
+use std::time::Duration;
+
+use sqlx::Row;
+
+use super::rows::{event, event_with_payload, id};
+use super::{AdoptedStore, PayloadKind};
+use crate::event::{Event, EventId};
+use crate::store::postgres::rows::date_time;
+use crate::store::{
+    DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError, Transition, micros,
+};
+use crate::timestamp::Timestamp;
+
+impl AdoptedStore {
+    /// One event as it is now.
+    pub(super) async fn read_event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
+        let Some(id) = self.known_id(id).await? else { return Ok(None) };
+        let found = self
+            .read((id, with_payload), |statements, (id, with_payload), connection| {
+                Box::pin(async move {
+                    let query = statements.event().bind(id).bind(with_payload);
+                    query.fetch_optional(connection).await?.as_ref().map(event_with_payload).transpose()
+                })
+            })
+            .await?;
+        Ok(found.map(|event| self.with_lease_end(event)))
+    }
+
+    /// pending → skipped, where the table has a label for it.
+    pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
+        let changed = self
+            .call((known, reason.to_owned()), |statements, (id, reason), connection| {
+                Box::pin(async move {
+                    if !statements.has_skipped {
+                        return Ok(None);
+                    }
+                    let query = statements.cancel().bind(id).bind(reason);
+                    query.fetch_optional(connection).await?.as_ref().map(event).transpose()
+                })
+            })
+            .await?;
+        self.transition(id, changed).await
+    }
+
+    /// `dead_letter` → skipped, where the table has a label for it.
+    pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
+        let changed = self
+            .call((known, reason.to_owned()), |statements, (id, reason), connection| {
+                Box::pin(async move {
+                    if !statements.has_skipped {
+                        return Ok(None);
+                    }
+                    let query = statements.discard().bind(id).bind(reason);
+                    query.fetch_optional(connection).await?.as_ref().map(event).transpose()
+                })
+            })
+            .await?;
+        self.transition(id, changed).await
+    }
+
+    /// `dead_letter` → pending.
+    pub(super) async fn requeue_dead_letter(
+        &self,
+        id: &EventId,
+        change: RequeueChange,
+    ) -> Result<Transition, StoreError> {
+        let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
+        let changed = self
+            .call((known, change), |statements, (id, change), connection| {
+                Box::pin(async move {
+                    let query = statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
+                    query.fetch_optional(connection).await?.as_ref().map(event).transpose()
+                })
+            })
+            .await?;
+        self.transition(id, changed).await
+    }
+
+    /// What a guarded change has come to: when it changed nothing, what is there instead.
+    async fn transition(&self, id: &EventId, changed: Option<Event>) -> Result<Transition, StoreError> {
+        if let Some(event) = changed {
+            return Ok(Transition::Applied(Box::new(self.with_lease_end(event))));
+        }
+        let there = self.read_event(id, false).await?;
+        Ok(there.map_or(Transition::Absent, |event| Transition::Refused(Box::new(event))))
+    }
+
+    /// A page of dead letters, newest first.
+    pub(super) async fn list_dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
+        let limit = query.limit as usize;
+        let events: Vec<Event> = self
+            .read(query.clone(), |statements, query, connection| {
+                Box::pin(async move {
+                    let newest = || (Timestamp::from_micros(i64::MAX), String::new());
+                    let after = query.after.as_ref().map(|after| (after.dead_at, after.id.to_string()));
+                    let (at, id) = after.unwrap_or_else(newest);
+                    let query = statements
+                        .dead_letters()
+                        .bind(&query.types)
+                        .bind(&query.subject)
+                        .bind(&query.error_contains)
+                        .bind(date_time(at))
+                        .bind(id)
+                        .bind(i64::from(query.limit))
+                        .bind(query.with_payload);
+                    query.fetch_all(connection).await?.iter().map(event_with_payload).collect()
+                })
+            })
+            .await?;
+        let last = events.last().filter(|_| events.len() >= limit);
+        let position =
+            |event: &Event| event.dead_at.map(|dead_at| DeadLetterPosition { dead_at, id: event.id.clone() });
+        Ok(DeadLetterPage { next: last.and_then(position), events })
+    }
+
+    /// Live events that match.
+    pub(super) async fn find_in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
+        let statements = self.statements().await?;
+        let is_text = matches!(statements.payload_kind, PayloadKind::Text | PayloadKind::Bytes);
+        match key {
+            InFlightKey::Payload { .. } if is_text => {
+                return Err(
+                    self.refused("its payload column is neither json nor jsonb: only subjects can be asked for")
+                );
+            }
+            InFlightKey::Subject(_) if !statements.has_subject => {
+                return Err(self.refused("it has no column for subjects"));
+            }
+            InFlightKey::Payload { .. } | InFlightKey::Subject(_) => {}
+        }
+        self.read((types.to_vec(), key.clone()), |statements, (types, key), connection| {
+            Box::pin(async move {
+                let query = match key {
+                    InFlightKey::Subject(subject) => statements.in_flight_subject().bind(types).bind(subject),
+                    InFlightKey::Payload { key, value } => {
+                        statements.in_flight_payload().bind(types).bind(key).bind(value)
+                    }
+                };
+                query.fetch_all(connection).await?.iter().map(id).collect()
+            })
+        })
+        .await
+    }
+
+    /// Deletes old completed and skipped events.
+    pub(super) async fn purge_old(
+        &self,
+        completed: Duration,
+        skipped: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        self.call((micros(completed), micros(skipped), i64::from(limit)), |statements, arguments, connection| {
+            Box::pin(async move {
+                let (completed, skipped, limit) = arguments;
+                let query = statements.purge().bind(completed).bind(skipped).bind(limit);
+                let gone: i64 = query.fetch_one(connection).await?.try_get(0)?;
+                Ok(u64::try_from(gone).unwrap_or(0))
+            })
+        })
+        .await
+    }
+}

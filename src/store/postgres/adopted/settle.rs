@@ -1,0 +1,122 @@
+//! Settling in an adopted table, extending leases, and taking back expired ones.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use sqlx::Row;
+
+use super::AdoptedStore;
+use super::rows::{id, lease, status};
+use crate::event::{EventId, Status};
+use crate::lease::Lease;
+use crate::outcome::{Change, Settlement};
+use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
+
+/// Settlements as the statement takes them: one array per field.
+#[derive(Default)]
+struct Arrays {
+    ids: Vec<String>,
+    fences: Vec<i64>,
+    statuses: Vec<&'static str>,
+    spent: Vec<i32>,
+    delays: Vec<Option<i64>>,
+    after_lease: Vec<bool>,
+    errors: Vec<Option<String>>,
+}
+
+impl Arrays {
+    fn push(&mut self, settlement: &Settlement) {
+        let (status, spent, delay, after_lease, error) = match &settlement.change {
+            Change::Complete => (Status::Completed, 0, None, false, None),
+            Change::Retry { delay, after_lease, error } => {
+                (Status::Pending, 1, Some(*delay), *after_lease, Some(error))
+            }
+            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason)),
+            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason)),
+            Change::DeadLetter { spends_attempt, error } => {
+                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error))
+            }
+            Change::Release => (Status::Pending, 0, None, false, None),
+        };
+        self.ids.push(settlement.lease.event_id.to_string());
+        self.fences.push(settlement.lease.claim_no);
+        self.statuses.push(status.as_str());
+        self.spent.push(spent);
+        self.delays.push(delay.map(micros));
+        self.after_lease.push(after_lease);
+        self.errors.push(error.cloned());
+    }
+}
+
+impl AdoptedStore {
+    /// Writes all settlements in one statement. Of several leases of one event only the latest can be alive.
+    pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut latest: Vec<&Settlement> = settlements.iter().collect();
+        latest.sort_by_key(|settlement| (settlement.lease.event_id.clone(), Reverse(settlement.lease.claim_no)));
+        latest.dedup_by_key(|settlement| settlement.lease.event_id.clone());
+        let mut arrays = Arrays::default();
+        latest.into_iter().for_each(|settlement| arrays.push(settlement));
+        self.call(arrays, |statements, arrays, connection| {
+            Box::pin(async move {
+                let query = statements
+                    .settle()
+                    .bind(&arrays.ids)
+                    .bind(&arrays.fences)
+                    .bind(&arrays.statuses)
+                    .bind(&arrays.spent)
+                    .bind(&arrays.delays)
+                    .bind(&arrays.after_lease)
+                    .bind(&arrays.errors);
+                query.fetch_all(connection).await?.iter().map(lease).collect()
+            })
+        })
+        .await
+    }
+
+    /// Moves the end of a lease.
+    pub(super) async fn extend_lease(&self, old: &Lease, duration: Duration) -> Result<Option<Lease>, StoreError> {
+        let Some(event_id) = self.known_id(&old.event_id).await? else { return Ok(None) };
+        self.call((event_id, old.claim_no, micros(duration)), |statements, (id, fence, duration), connection| {
+            Box::pin(async move {
+                let query = statements.extend().bind(id).bind(fence).bind(duration);
+                query.fetch_optional(connection).await?.as_ref().map(lease).transpose()
+            })
+        })
+        .await
+    }
+
+    /// Takes back expired claims of these types.
+    pub(super) async fn reap_lanes(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
+        let types: Vec<String> = lanes.iter().map(|lane| lane.event_type.clone()).collect();
+        let reaped: Vec<Reaped> = self
+            .call((types, i64::from(page)), |statements, (types, page), connection| {
+                Box::pin(async move {
+                    let rows = statements.reap().bind(types).bind(page).fetch_all(connection).await?;
+                    rows.iter().map(reaped).collect()
+                })
+            })
+            .await?;
+        let is_full = u32::try_from(reaped.len()).is_ok_and(|count| count >= page);
+        Ok(ReapPage { unfinished: if is_full { lanes.to_vec() } else { Vec::new() }, reaped })
+    }
+
+    /// Takes back this event's claim if it has expired.
+    pub(super) async fn reap_one(&self, id: &EventId) -> Result<Option<Reaped>, StoreError> {
+        let Some(id) = self.known_id(id).await? else { return Ok(None) };
+        self.call(id, |statements, id, connection| {
+            Box::pin(async move {
+                let row = statements.reap_by_id().bind(id).fetch_optional(connection).await?;
+                row.as_ref().map(reaped).transpose()
+            })
+        })
+        .await
+    }
+}
+
+fn reaped(row: &sqlx::postgres::PgRow) -> Result<Reaped, sqlx::Error> {
+    let event_type: Option<String> = row.try_get("event_type")?;
+    Ok(Reaped { event_id: id(row)?, event_type: event_type.unwrap_or_default(), status: status(row)? })
+}

@@ -1,0 +1,11 @@
+-- outbox: bury what nobody could ever claim
+-- A row without a type has no lane, and one without an instant is never due.
+UPDATE {events} AS e
+SET {status} = {dead_letter}{bury_processed_at}{bury_error}
+WHERE e.{id} = ANY (ARRAY (
+        SELECT e.{id} FROM {events} AS e
+        WHERE e.{status} = {pending} AND ({never_claimable}) AND {filter}
+        LIMIT 100
+        FOR UPDATE SKIP LOCKED))
+  AND e.{status} = {pending}
+RETURNING {id_text} AS id

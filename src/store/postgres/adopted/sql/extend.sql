@@ -1,0 +1,6 @@
+-- outbox: extend a lease on an event of an adopted table
+-- $1 id, $2 fence, $3 microseconds from now. A lease ends a fixed time after the instant of its claim, so that one moves.
+UPDATE {events} AS e
+SET {locked_at} = (now() + $3::bigint * interval '1 microsecond' - {lease}) {locked_at_zone}
+WHERE e.{id} = $1::text::{id_type} AND e.{status} = {processing} AND {fence} = $2
+RETURNING {id_text} AS id, {fence} AS claim_no

@@ -1,0 +1,16 @@
+-- outbox: purge an adopted table
+-- $1 and $2 ages in microseconds of completed and skipped events, $3 events at most. Dead letters and live events never match.
+WITH old AS MATERIALIZED (
+    SELECT e.{id} AS id
+    FROM {events} AS e
+    WHERE (e.{status} = {completed} AND {ended_at} < now() - $1::bigint * interval '1 microsecond')
+       OR ({has_skipped} AND e.{status} = {skipped} AND {ended_at} < now() - $2::bigint * interval '1 microsecond')
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+),
+gone AS (
+    DELETE FROM {events} AS e
+    WHERE e.{id} = ANY (ARRAY (SELECT old.id FROM old)) AND e.{status} IN ({completed}, {skipped}) AND {filter}
+    RETURNING 1
+)
+SELECT count(*) FROM gone

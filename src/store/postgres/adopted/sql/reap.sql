@@ -1,0 +1,11 @@
+-- outbox: reap in an adopted table
+-- $1 types, $2 events at most.
+WITH held AS MATERIALIZED (
+    SELECT e.{id} AS id
+    FROM {events} AS e
+    WHERE e.{status} = {processing} AND {is_expired} AND {event_type} = ANY ($1::text[]) AND {filter}
+    ORDER BY e.{locked_at}
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+)
+{take_back}

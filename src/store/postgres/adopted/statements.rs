@@ -1,0 +1,76 @@
+//! The statements of one adopted table. Their texts stand in `sql/`, one file each.
+
+use sqlx::postgres::{PgArguments, Postgres};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
+
+use super::fit::{Fit, IdKind, PayloadKind};
+
+macro_rules! statements {
+    ($($name:ident),+ $(,)?) => {
+        /// Every statement, ready to run, and what their callers have to know of the table.
+        pub(super) struct Statements {
+            prepared: bool,
+            pub(super) id_kind: IdKind,
+            pub(super) payload_kind: PayloadKind,
+            pub(super) has_subject: bool,
+            pub(super) has_headers: bool,
+            pub(super) has_skipped: bool,
+            /// Whether rows may lack what makes them claimable.
+            pub(super) has_unreadable: bool,
+            pub(super) limitations: Vec<String>,
+            $($name: SqlStr,)+
+        }
+
+        impl Statements {
+            /// Renders all statements.
+            pub(super) fn new(fit: &Fit<'_>, max_payload_bytes: usize, prepared: bool) -> Self {
+                let names = fit.names(max_payload_bytes);
+                let columns = &fit.outbox.columns;
+                Self {
+                    prepared,
+                    id_kind: fit.id_kind(),
+                    payload_kind: fit.payload_kind(),
+                    has_subject: columns.subject.is_some(),
+                    has_headers: columns.headers.is_some(),
+                    has_skipped: fit.outbox.labels.skipped.is_some(),
+                    has_unreadable: names.render("{never_claimable}") != "false",
+                    limitations: fit.limitations(),
+                    $($name: AssertSqlSafe(
+                        names.render(include_str!(concat!("sql/", stringify!($name), ".sql")))
+                    ).into_sql_str(),)+
+                }
+            }
+
+            $(pub(super) fn $name(&self) -> Query<'_, Postgres, PgArguments> {
+                sqlx::query(self.$name.clone()).persistent(self.prepared)
+            })+
+        }
+    };
+}
+
+statements!(
+    bury_unreadable,
+    cancel,
+    claim,
+    claim_by_id,
+    claim_subject,
+    dead_letters,
+    discard,
+    event,
+    expired_types,
+    extend,
+    in_flight_payload,
+    in_flight_subject,
+    insert,
+    is_due,
+    payloads,
+    peek,
+    peek_subject,
+    purge,
+    reap,
+    reap_by_id,
+    requeue,
+    settle,
+    survey,
+);

@@ -1,0 +1,134 @@
+//! A TypeScript backend with Drizzle: instants without a zone, written in UTC by the application's clock.
+
+use serde_json::json;
+
+use super::*;
+use crate::support::receiver::Reply;
+
+const TABLES: &str = "
+CREATE TABLE outbox_event (
+    id text PRIMARY KEY, event_type text NOT NULL, payload json NOT NULL, status text NOT NULL DEFAULT 'pending',
+    attempts integer NOT NULL DEFAULT 0, max_attempts integer NOT NULL DEFAULT 10, available_at timestamp NOT NULL,
+    locked_at timestamp, created_at timestamp NOT NULL, processed_at timestamp, last_error text);
+CREATE INDEX ON outbox_event (status, available_at);
+CREATE INDEX ON outbox_event (locked_at);
+CREATE INDEX ON outbox_event (event_type, created_at);
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone TO ''America/New_York''', current_database()); END $$;
+";
+
+const SETTINGS: &str = r#"
+[[outbox]]
+name = "app"
+table = "outbox_event"
+lease = "2m"
+[outbox.columns]
+id = "id"
+event_type = "event_type"
+payload = "payload"
+status = "status"
+attempts = "attempts"
+max_attempts = "max_attempts"
+available_at = "available_at"
+locked_at = "locked_at"
+created_at = "created_at"
+processed_at = "processed_at"
+last_error = "last_error"
+[outbox.status]
+pending = "pending"
+processing = "processing"
+completed = "completed"
+dead_letter = "dead_letter"
+[[route]]
+name = "app"
+outbox = "app"
+types = ["*"]
+url = "{receiver}"
+[[route]]
+name = "own"
+types = ["*"]
+url = "{receiver}"
+"#;
+
+const UTC: &str = "(now() AT TIME ZONE 'UTC')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instants_without_a_zone_are_utc_whatever_the_sessions_zone() {
+    let world = World::new(TABLES, SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, available_at, created_at) VALUES
+             ('due', 'a', '{{\"b\": 1, \"a\":2}}', {UTC}, {UTC}),
+             ('later', 'a', '{{}}', {UTC} + interval '1 minute', {UTC})"
+        ))
+        .await;
+    let service = world.serve();
+    let report = service.process("");
+    assert_eq!((&report["completed"], &report["more"]), (&json!(1), &json!(false)), "{report}");
+    assert!(report["next_due_at"].is_string(), "{report}");
+    assert_eq!(world.receiver.received()[0].body, br#"{"b": 1, "a":2}"#, "a json column keeps its bytes");
+    let settled = format!("SELECT abs(extract(epoch FROM processed_at - {UTC})) < 60 FROM outbox_event WHERE id = 'due'");
+    assert_eq!(world.ask(&settled).await, "true");
+    let event = service.call("GET", "/v1/events/due?outbox=app", "", 200);
+    let at: String = event["processed_at"].as_str().unwrap().to_owned();
+    assert_eq!(world.ask(&format!("SELECT abs(extract(epoch FROM '{at}'::timestamptz - now())) < 60")).await, "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_outbox_and_the_applications_own_are_served_by_one_call() {
+    let world = World::new(TABLES, SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, available_at, created_at)
+             SELECT 'e' || n, 'a', '{{}}', {UTC}, {UTC} FROM generate_series(1, 30) AS n"
+        ))
+        .await;
+    world.sql("SELECT outbox.enqueue('own', '{}'::json) FROM generate_series(1, 30)").await;
+    let service = world.serve();
+    let report = service.call("POST", "/v1/process?batch_size=40&max_runtime_ms=20000", "", 200);
+    assert_eq!((&report["claimed"], &report["stop_reason"]), (&json!(40), &json!("batch_size")), "{report}");
+    assert_eq!(report["more"], true, "{report}");
+    let report = service.process("");
+    assert_eq!((&report["claimed"], &report["more"]), (&json!(20), &json!(false)), "{report}");
+    assert_eq!(world.ask("SELECT count(*) FROM outbox_event WHERE status = 'completed'").await, "30");
+    assert_eq!(world.ask("SELECT count(*) FROM outbox.event WHERE status = 'completed'").await, "30");
+    let stored = service.call("GET", "/v1/runs", "", 200);
+    assert_eq!(stored["data"].as_array().unwrap().len(), 2, "one record for one call: {stored}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn poison_fails_alone_and_its_neighbours_are_delivered() {
+    let world = World::new(&TABLES.replace("event_type text NOT NULL", "event_type text").replace("payload json NOT NULL", "payload text"), SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, status, available_at, created_at) VALUES
+             ('good', 'a', '{{}}', 'pending', {UTC}, {UTC}),
+             ('nothing', 'a', NULL, 'pending', {UTC}, {UTC}),
+             ('no json', 'a', '{{', 'pending', {UTC}, {UTC}),
+             ('no type', NULL, '{{}}', 'pending', {UTC}, {UTC}),
+             ('strange', 'a', '{{}}', 'on hold', {UTC}, {UTC})"
+        ))
+        .await;
+    let service = world.serve();
+    service.process("");
+    let standing = "SELECT string_agg(id || '=' || status || (last_error IS NOT NULL), ' ' ORDER BY id) FROM outbox_event";
+    assert_eq!(
+        world.ask(standing).await,
+        "good=completedfalse no json=dead_lettertrue no type=dead_lettertrue nothing=dead_lettertrue strange=on holdfalse"
+    );
+    assert_eq!(service.call("GET", "/v1/events/strange?outbox=app", "", 200)["status"], "unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rows_own_limit_counts() {
+    let world = World::new(TABLES, SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, max_attempts, available_at, created_at)
+             VALUES ('e', 'a', '{{}}', 1, {UTC}, {UTC})"
+        ))
+        .await;
+    world.receiver.then(Reply::status(500));
+    let report = world.serve().process("");
+    assert_eq!(report["dead_letter_ids"], json!(["e"]), "{report}");
+    assert_eq!(world.ask("SELECT status || attempts FROM outbox_event").await, "dead_letter1");
+}
