@@ -15,12 +15,16 @@ pub(super) fn inspection(inspection: &Inspection) -> String {
     if inspection.indexes.is_empty() {
         text.push_str("# Nothing to add and nothing to drop.\n");
     }
-    inspection.indexes.iter().for_each(|advice| write_advice(&mut text, advice));
+    for advice in &inspection.indexes {
+        write_advice(&mut text, advice);
+    }
     text.push_str("\n# How the statements would run\n");
     if inspection.statements.is_empty() {
         text.push_str("# Not known while the description has gaps.\n");
     }
-    inspection.statements.iter().for_each(|hot| write_plan(&mut text, hot));
+    for hot in &inspection.statements {
+        write_plan(&mut text, hot);
+    }
     text
 }
 
@@ -38,7 +42,9 @@ pub(super) fn what_is_wrong(inspection: &Inspection) -> String {
 /// The description as TOML, with comments where somebody should look.
 fn description(proposal: &Proposal) -> String {
     let mut text = String::new();
-    proposal.notes.iter().for_each(|note| comment(&mut text, note));
+    for note in &proposal.notes {
+        comment(&mut text, note);
+    }
     text.push_str("[[outbox]]\n");
     setting(&mut text, "name", &proposal.name, None);
     setting(&mut text, "table", &proposal.table, None);
@@ -106,7 +112,7 @@ fn comment(text: &mut String, sentence: &str) {
     for word in sentence.split(' ') {
         if line.len() + word.len() >= WIDTH {
             let _ = writeln!(text, "{line}");
-            line = "#  ".to_owned();
+            "#  ".clone_into(&mut line);
         }
         line.push(' ');
         line.push_str(word);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::facts::{Column, Facts, Kind};
+use super::names::NAMES;
 use super::proposal::Found;
 
 /// The part that a column plays in an outbox; in the settings it is called by the same word.
@@ -76,141 +77,7 @@ impl Role {
 
     /// Names, without case and underscores, the most telling first.
     fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Id => &["id", "eventid", "uuid", "outboxid", "messageid", "jobid"],
-            Self::EventType => &[
-                "eventtype",
-                "type",
-                "kind",
-                "topic",
-                "eventname",
-                "name",
-                "messagetype",
-                "jobtype",
-                "event",
-                "action",
-                "routingkey",
-                "queue",
-                "channel",
-                "category",
-            ],
-            Self::Payload => {
-                &["payload", "data", "body", "eventdata", "eventpayload", "message", "content", "args", "value"]
-            }
-            Self::Status => &["status", "state", "processingstatus", "deliverystatus", "processingstate", "stage"],
-            Self::Attempts => &[
-                "attempts",
-                "attemptcount",
-                "attemptscount",
-                "retries",
-                "retrycount",
-                "attempt",
-                "tries",
-                "trycount",
-                "failures",
-                "failurecount",
-                "errorcount",
-                "numattempts",
-                "deliveryattempts",
-            ],
-            Self::AvailableAt => &[
-                "availableat",
-                "runat",
-                "nextattemptat",
-                "scheduledat",
-                "nextretryat",
-                "retryat",
-                "nextrunat",
-                "dueat",
-                "nexttryat",
-                "scheduledfor",
-                "notbefore",
-                "processafter",
-                "runafter",
-                "visibleat",
-                "visibleafter",
-                "availablefrom",
-                "deliverat",
-                "sendat",
-                "executeat",
-                "duetime",
-                "nextattempt",
-                "nextretry",
-            ],
-            Self::LockedAt => &[
-                "lockedat",
-                "claimedat",
-                "pickedat",
-                "pickedupat",
-                "processingat",
-                "processingstartedat",
-                "startedat",
-                "reservedat",
-                "leasedat",
-                "takenat",
-                "acquiredat",
-                "grabbedat",
-                "lockedon",
-                "locktime",
-            ],
-            Self::CreatedAt => &[
-                "createdat",
-                "occurredat",
-                "insertedat",
-                "enqueuedat",
-                "emittedat",
-                "recordedat",
-                "queuedat",
-                "created",
-                "createdon",
-                "addedat",
-                "eventtime",
-                "occurredon",
-                "timestamp",
-                "raisedat",
-            ],
-            Self::ProcessedAt => &[
-                "processedat",
-                "deliveredat",
-                "completedat",
-                "sentat",
-                "publishedat",
-                "finishedat",
-                "doneat",
-                "dispatchedat",
-                "handledat",
-                "settledat",
-                "endedat",
-                "closedat",
-            ],
-            Self::LastError => &[
-                "lasterror",
-                "error",
-                "errormessage",
-                "lasterrormessage",
-                "failurereason",
-                "failedreason",
-                "errortext",
-                "errormsg",
-                "reason",
-            ],
-            Self::MaxAttempts => {
-                &["maxattempts", "maxretries", "attemptslimit", "attemptlimit", "retrylimit", "maxtries"]
-            }
-            Self::Subject => &[
-                "subject",
-                "aggregateid",
-                "correlationid",
-                "entityid",
-                "partitionkey",
-                "messagekey",
-                "aggregatekey",
-                "resourceid",
-                "groupkey",
-            ],
-            Self::Headers => &["headers", "metadata", "meta", "attributes"],
-            Self::ClaimNo => &["claimno", "claimnumber", "claimcount", "fencingtoken"],
-        }
+        NAMES.iter().find(|(role, _)| *role == self).map_or(&[], |(_, names)| names)
     }
 
     fn fits(self, kind: &Kind) -> bool {

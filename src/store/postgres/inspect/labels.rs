@@ -87,10 +87,10 @@ fn known_labels(facts: &Facts, column: &Column, sample: &[Sampled]) -> Vec<Strin
 fn by_default(column: &Column, left: &mut Vec<String>, found: &mut BTreeMap<Status, Found>) {
     let Some(label) = default_label(column) else { return };
     let Some(place) = left.iter().position(|known| *known == label) else { return };
-    if !found.contains_key(&Status::Pending) {
-        let remark = Some("guessed: the column's default".to_owned());
-        found.insert(Status::Pending, Found { value: left.remove(place), remark });
-    }
+    found.entry(Status::Pending).or_insert_with(|| Found {
+        value: left.remove(place),
+        remark: Some("guessed: the column's default".to_owned()),
+    });
 }
 
 /// What the rows of a label have in common tells what it means.
@@ -105,13 +105,13 @@ fn by_evidence(sample: &[Sampled], left: &mut Vec<String>, found: &mut BTreeMap<
             _ => continue,
         };
         let Some(place) = left.iter().position(|label| *label == sampled.label) else { continue };
-        if !found.contains_key(&status) {
+        found.entry(status).or_insert_with(|| {
             let Sampled { rows, locked, processed, failed, .. } = sampled;
             let remark = format!(
                 "guessed from a sample: {rows} rows, {locked} claimed, {processed} ended, {failed} with an error"
             );
-            found.insert(status, Found { value: left.remove(place), remark: Some(remark) });
-        }
+            Found { value: left.remove(place), remark: Some(remark) }
+        });
     }
 }
 

@@ -7,6 +7,7 @@ mod advice;
 mod columns;
 pub(super) mod facts;
 mod labels;
+mod names;
 mod notes;
 mod plan;
 mod proposal;
@@ -194,7 +195,7 @@ async fn explain_all(connection: &mut PgConnection, judge: &Judge<'_>) -> Result
 
 /// The plan of a statement with parameters, as a session of the store would make it.
 async fn explain(connection: &mut PgConnection, sql: &str) -> Result<Value, InspectError> {
-    let count = (1..).take_while(|number| sql.contains(&format!("${number}"))).count();
+    let count = (1..10).filter(|number| sql.contains(&format!("${number}"))).count();
     let arguments = vec!["NULL"; count].join(", ");
     run(connection, &format!("PREPARE outboxd_inspect AS {sql}")).await?;
     let explain = format!("EXPLAIN (FORMAT JSON) EXECUTE outboxd_inspect({arguments})");

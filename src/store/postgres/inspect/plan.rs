@@ -55,7 +55,9 @@ impl Judge<'_> {
         let mut scans = Vec::new();
         find_scans(plan, &self.facts.table, self.facts.partitioned, false, &mut scans);
         let mut indexes = Vec::new();
-        scans.iter().for_each(|scan| index_names(scan.node, &mut indexes));
+        for scan in &scans {
+            index_names(scan.node, &mut indexes);
+        }
         let problem = scans.iter().find_map(|scan| self.problem(purpose, scan));
         let id = self.proposal.column(Role::Id).unwrap_or_default();
         if purpose == Purpose::Settle && problem.is_none() {
@@ -181,7 +183,9 @@ fn index_names(node: &Value, found: &mut Vec<String>) {
     {
         found.push(name.to_owned());
     }
-    children(node).iter().for_each(|child| index_names(child, found));
+    for child in children(node) {
+        index_names(child, found);
+    }
 }
 
 fn index_condition(node: &Value) -> String {
@@ -204,5 +208,7 @@ pub(super) fn outline(node: &Value, depth: usize, lines: &mut Vec<String>) {
     let place = format!("{}{}", text("Index Name", " using "), text("Relation Name", " on "));
     let condition = format!("{}{}", text("Index Cond", "  index condition "), text("Filter", "  filter "));
     lines.push(format!("{}{kind}{place}{condition}", "  ".repeat(depth)));
-    children(node).iter().for_each(|child| outline(child, depth + 1, lines));
+    for child in children(node) {
+        outline(child, depth + 1, lines);
+    }
 }
