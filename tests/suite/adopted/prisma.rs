@@ -109,7 +109,10 @@ async fn three_tables_are_drained_by_one_call_and_each_by_its_name() {
     assert_eq!((received.len(), ids.len()), (60, 60), "each once, by its own id");
     assert!(ids.contains(&"clx7") && ids.contains(&"whd20"), "{ids:?}");
     let event = service.call("GET", "/v1/events/clx7?outbox=domain", "", 200);
-    assert_eq!((&event["id"], &event["outbox"], &event["status"]), (&json!("clx7"), &json!("domain"), &json!("completed")));
+    assert_eq!(
+        (&event["id"], &event["outbox"], &event["status"]),
+        (&json!("clx7"), &json!("domain"), &json!("completed"))
+    );
     let unknown = service.call("GET", "/v1/events/clx7?outbox=nowhere", "", 404);
     assert_eq!(unknown["code"], "outbox-not-found");
     assert!(unknown["detail"].as_str().unwrap().contains("domain"), "{unknown}");
@@ -130,7 +133,8 @@ async fn a_stale_claim_goes_back_or_fails_at_the_limit_and_the_report_says_which
     let report = service.process("");
     assert_eq!((&report["reaped"], &report["completed"]), (&json!(2), &json!(1)), "{report}");
     assert_eq!(report["dead_letter_ids"], json!(["last"]), "{report}");
-    let standing = r#"SELECT string_agg("id" || ':' || "status" || ':' || "attempts", ' ' ORDER BY "id") FROM "DomainEvent""#;
+    let standing =
+        r#"SELECT string_agg("id" || ':' || "status" || ':' || "attempts", ' ' ORDER BY "id") FROM "DomainEvent""#;
     assert_eq!(world.ask(standing).await, "again:DONE:1 held:PROCESSING:0 last:FAILED:3");
     assert_eq!(world.ask(r#"SELECT "lastError" FROM "DomainEvent" WHERE "id" = 'last'"#).await, "claim expired");
 }
