@@ -21,6 +21,7 @@ mod config_outbox;
 mod documents;
 mod engine;
 mod example;
+mod inspect;
 mod plans;
 mod pooler;
 mod store;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::columns::Role;
-use super::facts::{Facts, quoted};
-use super::proposal::{Proposal, column_sql, label_literal};
+use super::facts::Facts;
+use super::proposal::{Proposal, label_literal};
 use super::statements::Purpose;
 use super::{Hot, facts};
 use crate::event::Status;
@@ -41,7 +41,7 @@ pub(super) fn advice(facts: &Facts, proposal: &Proposal, hot: &[Hot]) -> Vec<Adv
         advice.extend(statement.map(|statement| needed(reason, statement)));
     }
     if bad(&[Purpose::Settle])
-        && let Some(id) = column_sql(proposal, Role::Id)
+        && let Some(id) = proposal.column(Role::Id).map(facts::readable)
     {
         let table = facts.readable_name();
         let statement = format!("CREATE UNIQUE INDEX CONCURRENTLY {} ON {table} ({id});", index_name(facts, "id"));
@@ -85,22 +85,24 @@ fn index_name(facts: &Facts, what: &str) -> String {
     facts::readable(&format!("{start}{end}"))
 }
 
-/// Indexes that are broken, and those that no statement here reads.
+/// Indexes that are broken, and those that bound no statement here.
 fn useless(facts: &Facts, hot: &[Hot]) -> Vec<Advice> {
     let mut found = Vec::new();
-    let read = |name: &str| hot.iter().any(|statement| statement.verdict.indexes.iter().any(|index| index == name));
+    let bounds = |hot: &Hot, name: &str| hot.verdict.bounded && hot.verdict.indexes.iter().any(|index| index == name);
     for index in &facts.indexes {
         let name = facts::readable(&index.name);
-        let statement = format!("DROP INDEX CONCURRENTLY {}.{};", facts::readable(&facts.schema), quoted(&index.name));
-        if !index.valid {
-            let reason = format!("{name} is not valid: an attempt to build it failed, or is not yet done");
-            found.push(Advice { needed: false, reason, statement });
-        } else if !hot.is_empty() && !index.unique && !read(&index.name) {
-            let reason = format!(
-                "{name} does nothing for outboxd and costs every write: drop it when the application does without"
-            );
-            found.push(Advice { needed: false, reason, statement });
-        }
+        let statement = format!("DROP INDEX CONCURRENTLY {}.{name};", facts::readable(&facts.schema));
+        let reason = if !index.valid {
+            format!("{name} is not valid: an attempt to build it failed, or is not yet done")
+        } else if !hot.is_empty() && !index.unique && !hot.iter().any(|hot| bounds(hot, &index.name)) {
+            format!(
+                "{name} bounds nothing that outboxd does and costs every write: once nothing is missing, drop it if the \
+                 application does without"
+            )
+        } else {
+            continue;
+        };
+        found.push(Advice { needed: false, reason, statement });
     }
     found
 }

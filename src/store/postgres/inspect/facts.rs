@@ -114,7 +114,7 @@ impl Facts {
     pub fn primary_key(&self) -> Option<&Column> {
         let index = self.indexes.iter().find(|index| index.primary)?;
         match index.keys.as_slice() {
-            [key] => self.columns.iter().find(|column| *key == column.name || *key == quoted(&column.name)),
+            [key] => self.columns.iter().find(|column| *key == readable(&column.name) || *key == quoted(&column.name)),
             _ => None,
         }
     }

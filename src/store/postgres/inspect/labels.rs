@@ -58,6 +58,7 @@ pub(super) fn guess(facts: &Facts, column: &Column, sample: &[Sampled]) -> Label
     by_default(column, &mut left, &mut found);
     by_evidence(sample, &mut left, &mut found);
     by_order(column, &mut left, &mut found);
+    by_custom(column, &mut found);
     Labels { found, left }
 }
 
@@ -124,6 +125,20 @@ fn by_order(column: &Column, left: &mut Vec<String>, found: &mut BTreeMap<Status
             let remark = Some("guessed from the order of the numbers alone: check it".to_owned());
             found.insert(status, Found { value: left.remove(0), remark });
         }
+    }
+}
+
+/// Free text shows only the labels that some row has. Where it shows one, the others are written as that one is.
+fn by_custom(column: &Column, found: &mut BTreeMap<Status, Found>) {
+    let Some(known) = found.values().next().map(|found| found.value.clone()) else { return };
+    if column.kind != Kind::Text {
+        return;
+    }
+    let capitals = known.chars().any(char::is_uppercase) && !known.chars().any(char::is_lowercase);
+    for status in [Status::Pending, Status::Processing, Status::Completed, Status::DeadLetter] {
+        let word = if capitals { status.as_str().to_uppercase() } else { status.as_str().to_owned() };
+        let remark = Some("? no row with such a status was seen: put in what the application writes".to_owned());
+        found.entry(status).or_insert(Found { value: word, remark });
     }
 }
 

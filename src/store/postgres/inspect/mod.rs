@@ -30,7 +30,6 @@ pub use plan::Verdict;
 pub use proposal::{Found, Proposal};
 pub use statements::Purpose;
 
-use self::facts::Facts;
 use self::plan::Judge;
 use super::call::SESSION_SETTINGS;
 use super::error::store_error;
@@ -41,7 +40,7 @@ use crate::timestamp::Timestamp;
 /// How long a server may take to answer for the first time.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// The planner takes other ways through small tables; below this many rows it is asked as if sorting were dear.
+/// Through a smaller table one way is as good as another, and the planner's choice says nothing about a larger one.
 const SMALL_TABLE: i64 = 10_000;
 
 /// What was found out about a table.
@@ -177,28 +176,20 @@ async fn explain_all(connection: &mut PgConnection, judge: &Judge<'_>) -> Result
     run(connection, &settings).await?;
     let mut found = Vec::new();
     for (purpose, sql) in statements::statements(judge.facts, judge.proposal) {
-        let mut hot = judged(judge, purpose, &explain(connection, &sql).await?);
-        if !hot.verdict.bounded && is_small(judge.facts) {
-            run(connection, "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off").await?;
-            let as_large = judged(judge, purpose, &explain(connection, &sql).await?);
-            run(connection, "SET LOCAL enable_sort = on; SET LOCAL enable_bitmapscan = on").await?;
-            if as_large.verdict.bounded {
-                hot = as_large;
-            }
+        let plan = explain(connection, &sql).await?;
+        let mut verdict = judge.verdict(purpose, &plan);
+        if !verdict.bounded
+            && judge.facts.estimated_rows < SMALL_TABLE
+            && let Some(index) = judge.leading_index(purpose)
+        {
+            verdict = Verdict::by_index(index);
         }
+        let mut lines = Vec::new();
+        plan::outline(&plan, 0, &mut lines);
+        let hot = Hot { purpose, verdict, plan: lines };
         found.push(hot);
     }
     Ok(found)
-}
-
-fn is_small(facts: &Facts) -> bool {
-    facts.estimated_rows < SMALL_TABLE
-}
-
-fn judged(judge: &Judge<'_>, purpose: Purpose, plan: &Value) -> Hot {
-    let mut lines = Vec::new();
-    plan::outline(plan, 0, &mut lines);
-    Hot { purpose, verdict: judge.verdict(purpose, plan), plan: lines }
 }
 
 /// The plan of a statement with parameters, as a session of the store would make it.

@@ -4,10 +4,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::columns::Role;
-use super::facts::Facts;
+use super::facts::{Facts, Index, quoted, readable};
 use super::labels::mentions;
 use super::proposal::Proposal;
+use super::proposal::label_literal;
 use super::statements::Purpose;
+use crate::event::Status;
 
 /// How the database would run one statement, and what that means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +20,18 @@ pub struct Verdict {
     pub words: String,
     /// The indexes that it reads.
     pub indexes: Vec<String>,
+}
+
+impl Verdict {
+    /// Of a small table that has the right index, whatever its plan is today.
+    pub(super) fn by_index(index: &Index) -> Self {
+        let name = &index.name;
+        Self {
+            bounded: true,
+            words: format!("the index {name} bounds it; the table is too small for its plan to show that"),
+            indexes: vec![name.clone()],
+        }
+    }
 }
 
 /// What a judgement needs to know besides the plan.
@@ -43,12 +57,56 @@ impl Judge<'_> {
         let mut indexes = Vec::new();
         scans.iter().for_each(|scan| index_names(scan.node, &mut indexes));
         let problem = scans.iter().find_map(|scan| self.problem(purpose, scan));
+        let id = self.proposal.column(Role::Id).unwrap_or_default();
+        if purpose == Purpose::Settle && problem.is_none() {
+            // Others may narrow the search down further; this one bounds it.
+            indexes.retain(|name| scans.iter().any(|scan| mentions(&condition_on(scan.node, name), id)));
+        }
         let words = match (&problem, indexes.first()) {
             (Some(problem), _) => problem.clone(),
             (None, Some(index)) => format!("bounded by the index {index}"),
             (None, None) => "reads nothing of the table".to_owned(),
         };
         Verdict { bounded: problem.is_none(), words, indexes }
+    }
+
+    /// An index that leads straight to what the statement reads, by its keys and its condition alone.
+    pub(super) fn leading_index(&self, purpose: Purpose) -> Option<&Index> {
+        let event_type = self.proposal.columns.contains_key(&Role::EventType);
+        let ended_at = self.proposal.columns.contains_key(&Role::ProcessedAt);
+        let (keys, status) = match purpose {
+            Purpose::Claim | Purpose::Survey if event_type => {
+                (vec![Role::EventType, Role::AvailableAt], Status::Pending)
+            }
+            Purpose::Claim | Purpose::Survey => (vec![Role::AvailableAt], Status::Pending),
+            Purpose::Settle => return self.facts.indexes.iter().find(|index| self.begins_with(index, &[Role::Id])),
+            Purpose::Reap => (vec![Role::LockedAt], Status::Processing),
+            Purpose::DeadLetters if ended_at => (vec![Role::ProcessedAt], Status::DeadLetter),
+            Purpose::DeadLetters => (vec![Role::CreatedAt], Status::DeadLetter),
+        };
+        let after_status: Vec<Role> = [Role::Status].into_iter().chain(keys.iter().copied()).collect();
+        let by_lock = purpose == Purpose::Reap && !self.lock_outlives_claims;
+        self.facts.indexes.iter().find(|index| match &index.predicate {
+            Some(predicate) => self.begins_with(index, &keys) && self.selects(predicate, status),
+            None => self.begins_with(index, &after_status) || (by_lock && self.begins_with(index, &keys)),
+        })
+    }
+
+    fn begins_with(&self, index: &Index, keys: &[Role]) -> bool {
+        let is = |key: &String, role: Role| {
+            self.proposal.column(role).is_some_and(|name| *key == readable(name) || *key == quoted(name))
+        };
+        let partial = index.predicate.is_some() && keys == [Role::Id];
+        let same = keys.iter().zip(&index.keys).all(|(role, key)| is(key, *role));
+        index.valid && !partial && index.keys.len() >= keys.len() && same
+    }
+
+    /// Whether a partial index's condition is that the status is this one.
+    fn selects(&self, predicate: &str, status: Status) -> bool {
+        let column = self.proposal.column(Role::Status).unwrap_or_default();
+        let label = self.proposal.labels.get(&status).map(|found| found.value.as_str()).unwrap_or_default();
+        let has_label = predicate.contains(&label_literal(label)) || predicate.ends_with(&format!("= {label})"));
+        mentions(predicate, column) && has_label && !predicate.contains("<>") && !predicate.contains(" AND ")
     }
 
     fn problem(&self, purpose: Purpose, scan: &Scan<'_>) -> Option<String> {
@@ -129,6 +187,14 @@ fn index_names(node: &Value, found: &mut Vec<String>) {
 fn index_condition(node: &Value) -> String {
     let own = node["Index Cond"].as_str().unwrap_or_default().to_owned();
     children(node).iter().fold(own, |conditions, child| conditions + " " + &index_condition(child)).trim().to_owned()
+}
+
+/// The condition under which a scan reads this index.
+fn condition_on(node: &Value, index: &str) -> String {
+    if node["Index Name"].as_str() == Some(index) {
+        return node["Index Cond"].as_str().unwrap_or_default().to_owned();
+    }
+    children(node).iter().map(|child| condition_on(child, index)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// A plan as an outline, one node a line.
