@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use sqlx::Row;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnection;
 
 use super::rows::{claimed, id, text};
@@ -137,7 +139,18 @@ async fn with_payloads(
     mut events: Vec<ClaimedEvent>,
     connection: &mut PgConnection,
 ) -> Result<Vec<ClaimedEvent>, sqlx::Error> {
-    if statements.payload_kind != PayloadKind::JsonB || events.is_empty() {
+    match statements.payload_kind {
+        PayloadKind::Json => return Ok(events),
+        PayloadKind::Text | PayloadKind::Bytes => {
+            // The column would hold anything; what is no JSON is not delivered.
+            for event in &mut events {
+                event.payload = event.payload.take().filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+            }
+            return Ok(events);
+        }
+        PayloadKind::JsonB => {}
+    }
+    if events.is_empty() {
         return Ok(events);
     }
     let ids: Vec<String> = events.iter().map(|event| event.lease.event_id.to_string()).collect();
@@ -179,6 +192,6 @@ async fn payloads(
 
 /// Whether the server could not write a value out: for lack of memory, or because of what it holds.
 fn is_of_a_value(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    let code = error.as_database_error().and_then(DatabaseError::code).unwrap_or_default();
     code == "53200" || code.starts_with("22") || code.starts_with("54") || code.starts_with("XX")
 }
