@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
+use sqlx::Connection;
 use sqlx::Row;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::rows::{claimed, id, text};
 use super::statements::Statements;
@@ -13,8 +14,11 @@ use super::{AdoptedStore, PayloadKind};
 use crate::event::EventId;
 use crate::lease::ClaimedEvent;
 use crate::store::postgres::rows::optional_instant;
-use crate::store::{Claim, LaneFront, Peek, Position, StoreError};
+use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError};
 use crate::timestamp::Timestamp;
+
+/// Lanes that are claimed from one by one; more of them in one statement.
+const FEW_LANES: usize = 16;
 
 impl AdoptedStore {
     /// The lanes with something pending or expired. Rows that nobody could ever claim are buried on the way.
@@ -76,16 +80,20 @@ impl AdoptedStore {
     pub(super) async fn claim_events(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
         self.call(claim.clone(), |statements, claim, connection| {
             Box::pin(async move {
-                let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
-                let limit = |limit: u32| i32::try_from(limit).unwrap_or(i32::MAX);
-                let limits: Vec<i32> = claim.lanes.iter().map(|lane| limit(lane.limit)).collect();
-                let query = match &claim.subject {
-                    None => statements.claim().bind(types).bind(limits),
+                let rows = match &claim.subject {
+                    None if claim.lanes.len() <= FEW_LANES => {
+                        lane_by_lane(statements, &claim.lanes, connection).await?
+                    }
+                    None => {
+                        let (types, limits): (Vec<&str>, Vec<i32>) = claim.lanes.iter().map(part).unzip();
+                        statements.claim().bind(types).bind(limits).fetch_all(&mut *connection).await?
+                    }
                     Some(confined) => {
-                        statements.claim_subject().bind(types).bind(&confined.subject).bind(i64::from(confined.limit))
+                        let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
+                        let query = statements.claim_subject().bind(types).bind(&confined.subject);
+                        query.bind(i64::from(confined.limit)).fetch_all(&mut *connection).await?
                     }
                 };
-                let rows = query.fetch_all(&mut *connection).await?;
                 let events = rows.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
                 with_payloads(statements, events, connection).await
             })
@@ -130,6 +138,29 @@ impl AdoptedStore {
         })
         .await
     }
+}
+
+/// A lane as statements take it.
+fn part(lane: &LaneClaim) -> (&str, i32) {
+    (&lane.event_type, i32::try_from(lane.limit).unwrap_or(i32::MAX))
+}
+
+/// Claims from each lane by a statement of its own, all or none.
+async fn lane_by_lane(
+    statements: &Statements,
+    lanes: &[LaneClaim],
+    connection: &mut PgConnection,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let mut rows = Vec::new();
+    for lane in lanes {
+        let (event_type, limit) = part(lane);
+        rows.extend(
+            statements.claim_lane().bind(event_type).bind(i64::from(limit)).fetch_all(&mut *transaction).await?,
+        );
+    }
+    transaction.commit().await?;
+    Ok(rows)
 }
 
 /// Reads the payloads that the claim has left out: all at once and, where that fails, one by one, so that a value that

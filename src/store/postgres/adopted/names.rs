@@ -41,6 +41,10 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         Some(name) => format!("e.{} = lane.event_type::{}", quoted(name), type_of_types(fit, name)),
         None => format!("lane.event_type = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
     };
+    let of_one_lane = match &columns.event_type {
+        Some(name) => format!("e.{} = $1::text::{}", quoted(name), type_of_types(fit, name)),
+        None => format!("$1::text = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
+    };
     let fence = match &columns.claim_no {
         Some(name) => format!("coalesce(e.{}, 0)::bigint", quoted(name)),
         None => table.render("(extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint"),
@@ -53,6 +57,7 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("is_due", is_due)
         .with("is_expired", is_expired)
         .with("of_lane", of_lane)
+        .with("of_one_lane", of_one_lane)
         .with("fence", fence)
         .with("count_claim", count_claim);
     changes(fit, fragments(fit, table))

@@ -55,6 +55,7 @@ statements!(
     cancel,
     claim,
     claim_by_id,
+    claim_lane,
     claim_subject,
     dead_letters,
     discard,
