@@ -7,9 +7,10 @@ use clap::Args;
 
 use super::global::Global;
 use super::output;
-use crate::config::{Config, mask_url};
+use crate::config::{AdoptedSettings, Config, mask_url};
+use crate::processor::DEFAULT_OUTBOX;
 use crate::store::postgres::inspect;
-use crate::store::{Store, StoreError, StoreOptions, connect};
+use crate::store::{Store, StoreError, StoreOptions, connect, connect_adopted};
 use crate::timestamp::Timestamp;
 
 /// A difference of clocks that hides in the time that a question takes.
@@ -35,7 +36,7 @@ pub(super) async fn run(global: &Global, _arguments: Arguments) -> anyhow::Resul
             let answer = schema(home.as_ref(), &mut findings).await?;
             if answer != Answer::None {
                 clock(&options, &mut findings).await?;
-                for (name, store) in outboxes(&config, &home) {
+                for (name, store) in outboxes(&config, &options, &home, &mut findings).await? {
                     // Of our own table everything has been said with its schema.
                     if answer == Answer::Current || !Arc::ptr_eq(&store, &home) {
                         outbox(&name, store.as_ref(), &mut findings).await?;
@@ -53,9 +54,26 @@ pub(super) async fn run(global: &Global, _arguments: Arguments) -> anyhow::Resul
     }
 }
 
-/// Every outbox of the settings by its name, the default one first. This is the one place that knows which there are.
-fn outboxes(_config: &Config, home: &Arc<dyn Store>) -> Vec<(String, Arc<dyn Store>)> {
-    vec![("default".to_owned(), Arc::clone(home))]
+/// Every outbox of the settings by its name, the default one first if it is served.
+async fn outboxes(
+    config: &Config,
+    options: &StoreOptions,
+    home: &Arc<dyn Store>,
+    findings: &mut Findings,
+) -> anyhow::Result<Vec<(String, Arc<dyn Store>)>> {
+    let mut found = Vec::new();
+    if config.default_outbox() {
+        found.push((DEFAULT_OUTBOX.to_owned(), Arc::clone(home)));
+    }
+    let (_, adopted) = config.outboxes()?;
+    for AdoptedSettings { description, .. } in adopted {
+        let name = description.name.clone();
+        match connect_adopted(options, description, Arc::clone(home)).await {
+            Ok(store) => found.push((name, store)),
+            Err(error) => findings.problem(&format!("outbox {name}: {error}"))?,
+        }
+    }
+    Ok(found)
 }
 
 /// What came of asking the database for its schema.

@@ -73,7 +73,7 @@ fn refusal(event: &ClaimedEvent, max_payload_bytes: usize) -> Option<String> {
     let Some(payload) = &event.payload else {
         let bytes = event.payload_bytes;
         if usize::try_from(bytes).is_ok_and(|bytes| bytes <= max_payload_bytes) {
-            return Some("the payload is not UTF-8 text".to_owned());
+            return Some("the payload cannot be read: it is missing, not UTF-8 text or no JSON".to_owned());
         }
         return Some(format!("the payload has {bytes} bytes; at most {max_payload_bytes} are delivered"));
     };

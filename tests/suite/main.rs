@@ -12,6 +12,7 @@
     reason = "a test's own small numbers"
 )]
 
+mod adopted;
 mod api;
 mod architecture;
 mod cli;

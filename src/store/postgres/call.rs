@@ -49,12 +49,13 @@ pub(super) const SESSION_SETTINGS: SessionSettings = [
     ("lock_timeout", "1000"),
 ];
 
-/// The same where tables are not ours: their indexes are not known, so the planner is free to choose.
+/// The same where tables are not ours: their indexes are not known, so the planner is free to choose, and chooses anew each
+/// time, for what it has chosen once may have been right for an empty table.
 pub(super) const ADOPTED_SETTINGS: SessionSettings = [
     ("synchronous_commit", "on"),
     ("jit", "off"),
     ("enable_seqscan", "on"),
-    ("plan_cache_mode", "auto"),
+    ("plan_cache_mode", "force_custom_plan"),
     ("lock_timeout", "1000"),
 ];
 

@@ -66,7 +66,8 @@ async fn instants_without_a_zone_are_utc_whatever_the_sessions_zone() {
     assert_eq!((&report["completed"], &report["more"]), (&json!(1), &json!(false)), "{report}");
     assert!(report["next_due_at"].is_string(), "{report}");
     assert_eq!(world.receiver.received()[0].body, br#"{"b": 1, "a":2}"#, "a json column keeps its bytes");
-    let settled = format!("SELECT abs(extract(epoch FROM processed_at - {UTC})) < 60 FROM outbox_event WHERE id = 'due'");
+    let settled =
+        format!("SELECT abs(extract(epoch FROM processed_at - {UTC})) < 60 FROM outbox_event WHERE id = 'due'");
     assert_eq!(world.ask(&settled).await, "true");
     let event = service.call("GET", "/v1/events/due?outbox=app", "", 200);
     let at: String = event["processed_at"].as_str().unwrap().to_owned();
@@ -84,7 +85,7 @@ async fn the_default_outbox_and_the_applications_own_are_served_by_one_call() {
         .await;
     world.sql("SELECT outbox.enqueue('own', '{}'::json) FROM generate_series(1, 30)").await;
     let service = world.serve();
-    let report = service.call("POST", "/v1/process?batch_size=40&max_runtime_ms=20000", "", 200);
+    let report = service.call("POST", "/v1/process?batch_size=40&max_runtime_ms=60000", "", 200);
     assert_eq!((&report["claimed"], &report["stop_reason"]), (&json!(40), &json!("batch_size")), "{report}");
     assert_eq!(report["more"], true, "{report}");
     let report = service.process("");
@@ -97,7 +98,11 @@ async fn the_default_outbox_and_the_applications_own_are_served_by_one_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_fails_alone_and_its_neighbours_are_delivered() {
-    let world = World::new(&TABLES.replace("event_type text NOT NULL", "event_type text").replace("payload json NOT NULL", "payload text"), SETTINGS).await;
+    let world = World::new(
+        &TABLES.replace("event_type text NOT NULL", "event_type text").replace("payload json NOT NULL", "payload text"),
+        SETTINGS,
+    )
+    .await;
     world
         .sql(&format!(
             "INSERT INTO outbox_event (id, event_type, payload, status, available_at, created_at) VALUES
@@ -110,7 +115,8 @@ async fn poison_fails_alone_and_its_neighbours_are_delivered() {
         .await;
     let service = world.serve();
     service.process("");
-    let standing = "SELECT string_agg(id || '=' || status || (last_error IS NOT NULL), ' ' ORDER BY id) FROM outbox_event";
+    let standing =
+        "SELECT string_agg(id || '=' || status || (last_error IS NOT NULL), ' ' ORDER BY id) FROM outbox_event";
     assert_eq!(
         world.ask(standing).await,
         "good=completedfalse no json=dead_lettertrue no type=dead_lettertrue nothing=dead_lettertrue strange=on holdfalse"

@@ -30,7 +30,7 @@ impl World {
         let receiver = Receiver::start().await;
         let settings = settings.replace("{receiver}", &receiver.url("/in"));
         let program = Program::with_settings(&format!(
-            "database_url = \"{url}\"\n[server]\nlisten = \"127.0.0.1:0\"\n{settings}"
+            "database_url = \"{url}\"\n{settings}\n[server]\nlisten = \"127.0.0.1:0\"\n"
         ));
         let world = Self { pool, program, receiver };
         world.sql(tables).await;
@@ -84,6 +84,6 @@ impl Service {
 
     /// A run over all outboxes.
     fn process(&self, query: &str) -> Value {
-        self.call("POST", &format!("/v1/process?max_runtime_ms=20000&batch_size=10000{query}"), "", 200)
+        self.call("POST", &format!("/v1/process?max_runtime_ms=60000&batch_size=10000{query}"), "", 200)
     }
 }

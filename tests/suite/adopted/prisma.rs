@@ -109,7 +109,10 @@ async fn three_tables_are_drained_by_one_call_and_each_by_its_name() {
     assert_eq!((received.len(), ids.len()), (60, 60), "each once, by its own id");
     assert!(ids.contains(&"clx7") && ids.contains(&"whd20"), "{ids:?}");
     let event = service.call("GET", "/v1/events/clx7?outbox=domain", "", 200);
-    assert_eq!((&event["id"], &event["outbox"], &event["status"]), (&json!("clx7"), &json!("domain"), &json!("completed")));
+    assert_eq!(
+        (&event["id"], &event["outbox"], &event["status"]),
+        (&json!("clx7"), &json!("domain"), &json!("completed"))
+    );
     let unknown = service.call("GET", "/v1/events/clx7?outbox=nowhere", "", 404);
     assert_eq!(unknown["code"], "outbox-not-found");
     assert!(unknown["detail"].as_str().unwrap().contains("domain"), "{unknown}");
@@ -130,7 +133,7 @@ async fn a_stale_claim_goes_back_or_fails_at_the_limit_and_the_report_says_which
     let report = service.process("");
     assert_eq!((&report["reaped"], &report["completed"]), (&json!(2), &json!(1)), "{report}");
     assert_eq!(report["dead_letter_ids"], json!(["last"]), "{report}");
-    let standing = r#"SELECT string_agg("id" || ':' || "status" || ':' || "attempts", ' ' ORDER BY "id") FROM "DomainEvent""#;
+    let standing = r#"SELECT string_agg("id" || ':' || "status"::text || ':' || "attempts", ' ' ORDER BY "id") FROM "DomainEvent""#;
     assert_eq!(world.ask(standing).await, "again:DONE:1 held:PROCESSING:0 last:FAILED:3");
     assert_eq!(world.ask(r#"SELECT "lastError" FROM "DomainEvent" WHERE "id" = 'last'"#).await, "claim expired");
 }
@@ -149,7 +152,7 @@ async fn skip_and_defer_are_what_the_table_has_for_them() {
     world.sql(r#"INSERT INTO "NotificationDelivery" ("id", "kind", "payload") VALUES ('m', 'mail', '{}')"#).await;
     let report = service.process("&outbox=notifications");
     assert_eq!(report["deferred"], 1, "{report}");
-    let standing = r#"SELECT "status" || "attempts" || ("availableAt" > now() AT TIME ZONE 'UTC')
+    let standing = r#"SELECT "status"::text || "attempts" || ("availableAt" > now() AT TIME ZONE 'UTC')
                       FROM "NotificationDelivery" WHERE "id" = 'm'"#;
     assert_eq!(world.ask(standing).await, "PENDING0true");
 
@@ -157,7 +160,7 @@ async fn skip_and_defer_are_what_the_table_has_for_them() {
     world.receiver.then(Reply::status(200).header("outbox-outcome", "skip"));
     world.sql(r#"INSERT INTO "DomainEvent" ("id", "type", "payload") VALUES ('d', 'a', '{}')"#).await;
     service.process("&outbox=domain");
-    assert_eq!(world.ask(r#"SELECT "status" || ("lastError" IS NOT NULL) FROM "DomainEvent""#).await, "DONEtrue");
+    assert_eq!(world.ask(r#"SELECT "status"::text || ("lastError" IS NOT NULL) FROM "DomainEvent""#).await, "DONEtrue");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,7 +182,7 @@ async fn failures_are_counted_up_to_the_setting_then_listed_requeued_and_deliver
     let service = world.serve();
     let report = service.process("");
     assert_eq!(report["dead_letter_ids"], json!(["w"]), "{report}");
-    assert_eq!(world.ask(r#"SELECT "status" || "attempts" FROM "WebhookDelivery""#).await, "FAILED3");
+    assert_eq!(world.ask(r#"SELECT "status"::text || "attempts" FROM "WebhookDelivery""#).await, "FAILED3");
     let page = service.call("GET", "/v1/dead-letters?outbox=webhooks", "", 200);
     assert_eq!((&page["data"][0]["id"], &page["data"][0]["outbox"]), (&json!("w"), &json!("webhooks")), "{page}");
     let refused = service.call("POST", "/v1/dead-letters/w/discard?outbox=webhooks", "", 409);
@@ -188,7 +191,7 @@ async fn failures_are_counted_up_to_the_setting_then_listed_requeued_and_deliver
     assert_eq!((&event["status"], &event["attempts"]), (&json!("pending"), &json!(0)), "{event}");
     let done = service.call("POST", "/v1/events/w/process?outbox=webhooks", "", 200);
     assert_eq!(done["outcome"], "completed", "{done}");
-    assert_eq!(world.ask(r#"SELECT "status" || "attempts" FROM "WebhookDelivery""#).await, "DELIVERED0");
+    assert_eq!(world.ask(r#"SELECT "status"::text || "attempts" FROM "WebhookDelivery""#).await, "DELIVERED0");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,7 @@ async fn every_event_is_handled_once_by_one_of_the_two() {
     let address = service.address;
     let old = tokio::spawn(old_poller(world.pool.clone()));
     let ours = tokio::task::spawn_blocking(move || {
-        http(address, "POST", "/v1/process?batch_size=10000&max_runtime_ms=20000", "")
+        http(address, "POST", "/v1/process?batch_size=10000&max_runtime_ms=60000", "")
     });
     let mut handled: HashMap<String, usize> = HashMap::new();
     for id in old.await.unwrap() {

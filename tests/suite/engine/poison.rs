@@ -131,5 +131,8 @@ async fn text_that_is_not_utf8_fails_alone_on_sqlite() {
     let report = run(&processor).await;
     assert_eq!((report.completed, report.dead_lettered), (2, 1), "{report:?}");
     let dead = world.event(report.dead_letter_ids[0].uuid().unwrap()).await;
-    assert_eq!(dead.last_error.as_deref(), Some("the payload is not UTF-8 text"));
+    assert_eq!(
+        dead.last_error.as_deref(),
+        Some("the payload cannot be read: it is missing, not UTF-8 text or no JSON")
+    );
 }

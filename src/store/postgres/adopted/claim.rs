@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
+use sqlx::Connection;
 use sqlx::Row;
-use sqlx::postgres::PgConnection;
+use sqlx::error::DatabaseError;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::rows::{claimed, id, text};
 use super::statements::Statements;
@@ -11,8 +14,11 @@ use super::{AdoptedStore, PayloadKind};
 use crate::event::EventId;
 use crate::lease::ClaimedEvent;
 use crate::store::postgres::rows::optional_instant;
-use crate::store::{Claim, LaneFront, Peek, Position, StoreError};
+use crate::store::{Claim, LaneClaim, LaneFront, Peek, Position, StoreError};
 use crate::timestamp::Timestamp;
+
+/// Lanes that are claimed from one by one; more of them in one statement.
+const FEW_LANES: usize = 16;
 
 impl AdoptedStore {
     /// The lanes with something pending or expired. Rows that nobody could ever claim are buried on the way.
@@ -74,16 +80,20 @@ impl AdoptedStore {
     pub(super) async fn claim_events(&self, claim: &Claim) -> Result<Vec<ClaimedEvent>, StoreError> {
         self.call(claim.clone(), |statements, claim, connection| {
             Box::pin(async move {
-                let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
-                let limit = |limit: u32| i32::try_from(limit).unwrap_or(i32::MAX);
-                let limits: Vec<i32> = claim.lanes.iter().map(|lane| limit(lane.limit)).collect();
-                let query = match &claim.subject {
-                    None => statements.claim().bind(types).bind(limits),
+                let rows = match &claim.subject {
+                    None if claim.lanes.len() <= FEW_LANES => {
+                        lane_by_lane(statements, &claim.lanes, connection).await?
+                    }
+                    None => {
+                        let (types, limits): (Vec<&str>, Vec<i32>) = claim.lanes.iter().map(part).unzip();
+                        statements.claim().bind(types).bind(limits).fetch_all(&mut *connection).await?
+                    }
                     Some(confined) => {
-                        statements.claim_subject().bind(types).bind(&confined.subject).bind(i64::from(confined.limit))
+                        let types: Vec<&str> = claim.lanes.iter().map(|lane| lane.event_type.as_str()).collect();
+                        let query = statements.claim_subject().bind(types).bind(&confined.subject);
+                        query.bind(i64::from(confined.limit)).fetch_all(&mut *connection).await?
                     }
                 };
-                let rows = query.fetch_all(&mut *connection).await?;
                 let events = rows.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
                 with_payloads(statements, events, connection).await
             })
@@ -130,6 +140,29 @@ impl AdoptedStore {
     }
 }
 
+/// A lane as statements take it.
+fn part(lane: &LaneClaim) -> (&str, i32) {
+    (&lane.event_type, i32::try_from(lane.limit).unwrap_or(i32::MAX))
+}
+
+/// Claims from each lane by a statement of its own, all or none.
+async fn lane_by_lane(
+    statements: &Statements,
+    lanes: &[LaneClaim],
+    connection: &mut PgConnection,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let mut rows = Vec::new();
+    for lane in lanes {
+        let (event_type, limit) = part(lane);
+        rows.extend(
+            statements.claim_lane().bind(event_type).bind(i64::from(limit)).fetch_all(&mut *transaction).await?,
+        );
+    }
+    transaction.commit().await?;
+    Ok(rows)
+}
+
 /// Reads the payloads that the claim has left out: all at once and, where that fails, one by one, so that a value that
 /// cannot be written out fails its own event alone.
 async fn with_payloads(
@@ -137,7 +170,18 @@ async fn with_payloads(
     mut events: Vec<ClaimedEvent>,
     connection: &mut PgConnection,
 ) -> Result<Vec<ClaimedEvent>, sqlx::Error> {
-    if statements.payload_kind != PayloadKind::JsonB || events.is_empty() {
+    match statements.payload_kind {
+        PayloadKind::Json => return Ok(events),
+        PayloadKind::Text | PayloadKind::Bytes => {
+            // The column would hold anything; what is no JSON is not delivered.
+            for event in &mut events {
+                event.payload = event.payload.take().filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+            }
+            return Ok(events);
+        }
+        PayloadKind::JsonB => {}
+    }
+    if events.is_empty() {
         return Ok(events);
     }
     let ids: Vec<String> = events.iter().map(|event| event.lease.event_id.to_string()).collect();
@@ -179,6 +223,6 @@ async fn payloads(
 
 /// Whether the server could not write a value out: for lack of memory, or because of what it holds.
 fn is_of_a_value(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    let code = error.as_database_error().and_then(DatabaseError::code).unwrap_or_default();
     code == "53200" || code.starts_with("22") || code.starts_with("54") || code.starts_with("XX")
 }

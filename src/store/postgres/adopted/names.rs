@@ -1,11 +1,16 @@
 //! Every name that the statements of an adopted table use, rendered once. Identifiers are quoted here and nowhere else;
 //! labels are literals of the status column's own type.
 
+use std::fmt::Write as _;
+
 use super::fit::{Fit, IdKind, PayloadKind};
 use crate::event::Status;
 use crate::store::micros;
 use crate::store::postgres::inspect::facts::{Kind, quoted};
 use crate::store::table::Table;
+
+/// The condition of a table whose rows all have what makes them claimable.
+pub(super) const NEVER: &str = "false";
 
 /// An SQL literal.
 fn literal(text: &str) -> String {
@@ -36,6 +41,10 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         Some(name) => format!("e.{} = lane.event_type::{}", quoted(name), type_of_types(fit, name)),
         None => format!("lane.event_type = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
     };
+    let of_one_lane = match &columns.event_type {
+        Some(name) => format!("e.{} = $1::text::{}", quoted(name), type_of_types(fit, name)),
+        None => format!("$1::text = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
+    };
     let fence = match &columns.claim_no {
         Some(name) => format!("coalesce(e.{}, 0)::bigint", quoted(name)),
         None => table.render("(extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint"),
@@ -48,6 +57,7 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("is_due", is_due)
         .with("is_expired", is_expired)
         .with("of_lane", of_lane)
+        .with("of_one_lane", of_one_lane)
         .with("fence", fence)
         .with("count_claim", count_claim);
     changes(fit, fragments(fit, table))
@@ -122,7 +132,7 @@ fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
         ("skipped", Status::Skipped),
     ] {
         if let Some(label) = labels.of(status) {
-            words.push_str(&format!(" WHEN {} THEN '{name}'", cast(label)));
+            let _ = write!(words, " WHEN {} THEN '{name}'", cast(label));
         }
         // What a receiver skips is done with, also where the table has no word for it.
         table = table.with(name, cast(labels.of(status).unwrap_or(&labels.completed)));
@@ -214,51 +224,81 @@ fn ended(fit: &Fit<'_>) -> String {
     fit.outbox.columns.processed_at.as_ref().map_or(String::new(), |name| format!("e.{}", quoted(name)))
 }
 
-/// What statements change beside the status, as far as the table has it.
-fn changes(fit: &Fit<'_>, table: Table) -> Table {
-    let columns = &fit.outbox.columns;
-    let on = |status: Status| fit.outbox.processed_at_on.contains(&status);
-    let ended = columns.processed_at.as_ref().map(|name| quoted(name));
-    let error = columns.last_error.as_ref().map(|name| quoted(name));
-    let now = table.render("now() {processed_at_zone}");
-    let mut settle = (String::new(), String::new());
-    let mut take_back = String::new();
-    let (mut skip, mut requeue, mut bury) = (String::new(), String::new(), String::new());
-    if let Some(ended) = &ended {
+/// What statements change beside the status, as far as the table has it: pieces of SET lists, each behind a comma.
+#[derive(Default)]
+struct Changes {
+    settle_columns: String,
+    settle_values: String,
+    take_back: String,
+    skip: String,
+    requeue: String,
+    bury: String,
+}
+
+fn put(list: &mut String, piece: impl std::fmt::Display) {
+    // Writing into a text cannot fail.
+    let _ = write!(list, ", {piece}");
+}
+
+impl Changes {
+    /// The instant of the end, for the final states that write it.
+    fn ended(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
+        let on = |status: Status| fit.outbox.processed_at_on.contains(&status);
+        let (ended, now) = (quoted(name), table.render("now() {processed_at_zone}"));
         let words = [Status::Completed, Status::DeadLetter, Status::Skipped].into_iter().filter(|status| on(*status));
         let words: Vec<String> = words.map(|status| format!("'{status}'")).collect();
-        settle.0.push_str(&format!(", {ended}"));
         let is_one = if words.is_empty() {
             "false".to_owned()
         } else {
             format!("($3::text[])[place] IN ({})", words.join(", "))
         };
-        settle.1.push_str(&format!(", CASE WHEN {is_one} THEN {now} ELSE e.{ended} END"));
+        put(&mut self.settle_columns, &ended);
+        put(&mut self.settle_values, format!("CASE WHEN {is_one} THEN {now} ELSE e.{ended} END"));
         if on(Status::DeadLetter) {
-            take_back.push_str(&table.render(&format!(
-                ", {ended} = CASE WHEN coalesce(e.{{attempts}}, 0) + 1 >= {{max_attempts}} THEN {now} ELSE e.{ended} END"
-            )));
-            bury.push_str(&format!(", {ended} = {now}"));
+            put(
+                &mut self.take_back,
+                format!("{ended} = CASE WHEN {} THEN {now} ELSE e.{ended} END", table.render("{is_last_attempt}")),
+            );
+            put(&mut self.bury, format!("{ended} = {now}"));
         }
         if on(Status::Skipped) {
-            skip.push_str(&format!(", {ended} = {now}"));
+            put(&mut self.skip, format!("{ended} = {now}"));
         }
-        requeue.push_str(&format!(", {ended} = NULL"));
+        put(&mut self.requeue, format!("{ended} = NULL"));
     }
-    // A column of limited length would refuse a longer text, and with it the settlement.
-    let length = columns.last_error.as_ref().and_then(|name| length(fit.type_of(name)));
-    let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
-    let mut bury_error = String::new();
-    if let Some(error) = &error {
-        settle.0.push_str(&format!(", {error}"));
-        settle.1.push_str(&format!(", coalesce({}, e.{error})", cut("($7::text[])[place]")));
-        take_back.push_str(&format!(", {error} = 'claim expired'"));
-        skip.push_str(&format!(", {error} = {}", cut("$2::text")));
-        bury_error = table.render(&format!(
-            ", {error} = CASE WHEN e.{{available_at}} IS NULL THEN {} ELSE {} END",
-            literal(&format!("{} is NULL: nobody can say when the event is due", columns.available_at)),
-            literal(&format!("{} is NULL: no lane has this event", columns.event_type.as_deref().unwrap_or_default())),
-        ));
+
+    /// Why it ended, or failed.
+    fn error(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
+        let (columns, error) = (&fit.outbox.columns, quoted(name));
+        // A column of limited length would refuse a longer text, and with it the settlement.
+        let length = length(fit.type_of(name));
+        let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
+        put(&mut self.settle_columns, &error);
+        put(&mut self.settle_values, format!("coalesce({}, e.{error})", cut("($7::text[])[place]")));
+        put(&mut self.take_back, format!("{error} = {}", cut("'claim expired'")));
+        put(&mut self.skip, format!("{error} = {}", cut("$2::text")));
+        let undue = literal(&format!("{} is NULL: nobody can say when the event is due", columns.available_at));
+        let untyped =
+            literal(&format!("{} is NULL: no lane has this event", columns.event_type.as_deref().unwrap_or_default()));
+        let why = table.render("CASE WHEN e.{available_at} IS NULL THEN ") + &undue + " ELSE " + &untyped + " END";
+        put(&mut self.bury, format!("{error} = {}", cut(&why)));
+    }
+}
+
+fn changes(fit: &Fit<'_>, table: Table) -> Table {
+    let columns = &fit.outbox.columns;
+    let is_last = table.render("coalesce(e.{attempts}, 0) + 1 >= {max_attempts}");
+    let table = table.with("is_last_attempt", is_last);
+    let mut changes = Changes::default();
+    if let Some(name) = &columns.processed_at {
+        changes.ended(fit, &table, name);
+    }
+    if let Some(name) = &columns.last_error {
+        changes.error(fit, &table, name);
+    }
+    if let Some(max_attempts) = &columns.max_attempts {
+        let name = quoted(max_attempts);
+        put(&mut changes.requeue, format!("{name} = coalesce($3, e.{name})"));
     }
     let nullable = |name: Option<&String>| name.and_then(|name| fit.column(name)).filter(|column| column.nullable);
     let never: Vec<String> = [Some(&columns.available_at), columns.event_type.as_ref()]
@@ -266,21 +306,14 @@ fn changes(fit: &Fit<'_>, table: Table) -> Table {
         .filter_map(nullable)
         .map(|column| format!("e.{} IS NULL", quoted(&column.name)))
         .collect();
-    if let Some(max_attempts) = &columns.max_attempts {
-        let name = quoted(max_attempts);
-        requeue.push_str(&format!(", {name} = coalesce($3, e.{name})"));
-    }
-    let is_last = table.render("coalesce(e.{attempts}, 0) + 1 >= {max_attempts}");
     let table = table
-        .with("is_last_attempt", is_last)
-        .with("settle_columns", settle.0)
-        .with("settle_values", settle.1)
-        .with("take_back_rest", take_back)
-        .with("skip_rest", skip)
-        .with("requeue_rest", requeue)
-        .with("bury_processed_at", bury)
-        .with("bury_error", bury_error)
-        .with("never_claimable", if never.is_empty() { "false".to_owned() } else { never.join(" OR ") });
+        .with("settle_columns", changes.settle_columns)
+        .with("settle_values", changes.settle_values)
+        .with("take_back_rest", changes.take_back)
+        .with("skip_rest", changes.skip)
+        .with("requeue_rest", changes.requeue)
+        .with("bury_rest", changes.bury)
+        .with("never_claimable", if never.is_empty() { NEVER.to_owned() } else { never.join(" OR ") });
     let taken = table.render(include_str!("sql/take_back.sql"));
     insert(fit, table.with("take_back", taken))
 }

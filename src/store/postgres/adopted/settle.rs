@@ -58,7 +58,9 @@ impl AdoptedStore {
         latest.sort_by_key(|settlement| (settlement.lease.event_id.clone(), Reverse(settlement.lease.claim_no)));
         latest.dedup_by_key(|settlement| settlement.lease.event_id.clone());
         let mut arrays = Arrays::default();
-        latest.into_iter().for_each(|settlement| arrays.push(settlement));
+        for settlement in latest {
+            arrays.push(settlement);
+        }
         self.call(arrays, |statements, arrays, connection| {
             Box::pin(async move {
                 let query = statements

@@ -5,6 +5,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::fit::{Fit, IdKind, PayloadKind};
+use super::names::NEVER;
 
 macro_rules! statements {
     ($($name:ident),+ $(,)?) => {
@@ -34,7 +35,7 @@ macro_rules! statements {
                     has_subject: columns.subject.is_some(),
                     has_headers: columns.headers.is_some(),
                     has_skipped: fit.outbox.labels.skipped.is_some(),
-                    has_unreadable: names.render("{never_claimable}") != "false",
+                    has_unreadable: names.render("{never_claimable}") != NEVER,
                     limitations: fit.limitations(),
                     $($name: AssertSqlSafe(
                         names.render(include_str!(concat!("sql/", stringify!($name), ".sql")))
@@ -54,6 +55,7 @@ statements!(
     cancel,
     claim,
     claim_by_id,
+    claim_lane,
     claim_subject,
     dead_letters,
     discard,

@@ -1,7 +1,7 @@
 -- outbox: bury what nobody could ever claim
 -- A row without a type has no lane, and one without an instant is never due.
 UPDATE {events} AS e
-SET {status} = {dead_letter}{bury_processed_at}{bury_error}
+SET {status} = {dead_letter}{bury_rest}
 WHERE e.{id} = ANY (ARRAY (
         SELECT e.{id} FROM {events} AS e
         WHERE e.{status} = {pending} AND ({never_claimable}) AND {filter}

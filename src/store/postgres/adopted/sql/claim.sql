@@ -8,7 +8,7 @@ WITH picked AS MATERIALIZED (
         SELECT e.{id} AS id
         FROM {events} AS e
         WHERE e.{status} = {pending} AND {of_lane} AND {is_due} AND {filter}
-        ORDER BY e.{order_by}, e.{id}
+        ORDER BY e.{order_by}
         LIMIT lane.allowance
         FOR UPDATE SKIP LOCKED) AS due
 )

@@ -4,7 +4,7 @@ WITH picked AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
     WHERE e.{status} = {pending} AND {event_type} = ANY ($1::text[]) AND {subject} = $2 AND {is_due} AND {filter}
-    ORDER BY e.{order_by}, e.{id}
+    ORDER BY e.{order_by}
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 )
