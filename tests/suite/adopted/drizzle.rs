@@ -138,3 +138,17 @@ async fn the_rows_own_limit_counts() {
     assert_eq!(report["dead_letter_ids"], json!(["e"]), "{report}");
     assert_eq!(world.ask("SELECT status || attempts FROM outbox_event").await, "dead_letter1");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_are_found_by_the_index_that_is_advised_as_well_as_without_it() {
+    let world = World::new(TABLES, SETTINGS).await;
+    world.sql("CREATE INDEX ON outbox_event (event_type, available_at, id) WHERE status = 'pending'").await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, available_at, created_at)
+             SELECT 'e' || n, 'type ' || n % 40, '{{}}', {UTC}, {UTC} FROM generate_series(1, 200) AS n"
+        ))
+        .await;
+    let report = world.serve().process("&outbox=app");
+    assert_eq!((&report["completed"], &report["more"]), (&json!(200), &json!(false)), "{report}");
+}

@@ -41,9 +41,6 @@ use crate::timestamp::Timestamp;
 /// How long a server may take to answer for the first time.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// Through a smaller table one way is as good as another, and the planner's choice says nothing about a larger one.
-const SMALL_TABLE: i64 = 10_000;
-
 /// What was found out about a table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
@@ -180,7 +177,6 @@ async fn explain_all(connection: &mut PgConnection, judge: &Judge<'_>) -> Result
         let plan = explain(connection, &sql).await?;
         let mut verdict = judge.verdict(purpose, &plan);
         if !verdict.bounded
-            && judge.facts.estimated_rows < SMALL_TABLE
             && let Some(index) = judge.leading_index(purpose)
         {
             verdict = Verdict::by_index(index);

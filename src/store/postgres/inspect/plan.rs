@@ -23,12 +23,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of a small table that has the right index, whatever its plan is today.
+    /// Of a statement that has the right index although the planner would take another way now, as it does through small tables.
     pub(super) fn by_index(index: &Index) -> Self {
         let name = &index.name;
         Self {
             bounded: true,
-            words: format!("the index {name} bounds it; the table is too small for its plan to show that"),
+            words: format!("the index {name} bounds it; by its statistics the planner finds another way as cheap now"),
             indexes: vec![name.clone()],
         }
     }

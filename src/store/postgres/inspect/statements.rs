@@ -66,12 +66,11 @@ fn rendered(facts: &Facts, proposal: &Proposal) -> Option<Vec<(Purpose, String)>
     let ended_at = column(Role::ProcessedAt).unwrap_or(created_at);
 
     let event_type = column(Role::EventType);
-    let of_lane = event_type.as_ref().map_or(String::new(), |name| format!("e.{name} = lane.event_type AND "));
+    let of_lane = event_type.as_ref().map_or("$1::text IS NOT NULL".to_owned(), |name| format!("e.{name} = $1::text"));
     let claim = format!(
-        "SELECT due.id FROM unnest($1::text[], $2::integer[]) AS lane (event_type, allowance) \
-         CROSS JOIN LATERAL (SELECT e.{id} AS id FROM {table} AS e \
-         WHERE {of_lane}e.{status} = {pending} AND e.{available_at} <= {due} \
-         ORDER BY e.{available_at}, e.{id} LIMIT lane.allowance FOR UPDATE SKIP LOCKED) AS due"
+        "SELECT e.{id} FROM {table} AS e \
+         WHERE e.{status} = {pending} AND {of_lane} AND e.{available_at} <= {due} \
+         ORDER BY e.{available_at} LIMIT 100 FOR UPDATE SKIP LOCKED"
     );
     let survey = match &event_type {
         Some(name) => format!(

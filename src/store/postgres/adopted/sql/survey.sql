@@ -1,5 +1,5 @@
 -- outbox: survey an adopted table
--- Lanes come from {lanes}: a skip scan where an index leads to each type, one pass over what is pending where none does.
+-- Lanes come from a skip scan where an index leads to each type, from one pass over what is pending where none does.
 SELECT lane.event_type::text AS event_type,
        front.claimable,
        CASE WHEN NOT front.claimable THEN (
