@@ -36,7 +36,12 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
     // A value written from now() and rounded up to the column's precision is due at once.
     let tick = tick(fit.type_of(&columns.available_at));
     let is_due = table.render(&format!("e.{{available_at}} <= (now() + interval '{tick}') {{available_at_zone}}"));
-    let is_expired = table.render("(e.{locked_at} < (now() - {lease}) {locked_at_zone} OR e.{locked_at} IS NULL)");
+    // Compared bare, so that an index serves, and as an instant: where the zone has a summer time, local clocks jump, and no
+    // lease may end early by that.
+    let is_expired = table.render(
+        "(e.{locked_at} < (now() - {lease}) {locked_at_zone} AND e.{locked_at} {locked_at_zone} < now() - {lease} \
+         OR e.{locked_at} IS NULL)",
+    );
     let of_lane = match &columns.event_type {
         Some(name) => format!("e.{} = lane.event_type::{}", quoted(name), type_of_types(fit, name)),
         None => format!("lane.event_type = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
