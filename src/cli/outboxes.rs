@@ -116,7 +116,7 @@ async fn open(
 /// Which outbox a command works on.
 #[derive(Debug, Clone, Args)]
 pub(super) struct OutboxArgument {
-    /// Work on this [[outbox]] of the settings instead of the default one
+    /// Work on this outbox of the settings instead of the default one
     #[arg(long, value_name = "NAME")]
     outbox: Option<String>,
 }

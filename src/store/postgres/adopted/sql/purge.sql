@@ -3,8 +3,9 @@
 WITH old AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
-    WHERE (e.{status} = {completed} AND {ended_at} < now() - $1::bigint * interval '1 microsecond')
-       OR ({has_skipped} AND e.{status} = {skipped} AND {ended_at} < now() - $2::bigint * interval '1 microsecond')
+    WHERE ((e.{status} = {completed} AND {ended_at} < now() - $1::bigint * interval '1 microsecond')
+        OR ({has_skipped} AND e.{status} = {skipped} AND {ended_at} < now() - $2::bigint * interval '1 microsecond'))
+      AND {filter}
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 ),
