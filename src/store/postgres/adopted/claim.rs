@@ -214,7 +214,11 @@ async fn payloads(
     found: &mut BTreeMap<String, (Option<String>, i64)>,
     connection: &mut PgConnection,
 ) -> Result<(), sqlx::Error> {
-    for row in statements.payloads().bind(ids).fetch_all(connection).await? {
+    // Behind a pooler the call is one transaction, which a failed read must not end.
+    let mut savepoint = connection.begin().await?;
+    let rows = statements.payloads().bind(ids).fetch_all(&mut *savepoint).await?;
+    savepoint.commit().await?;
+    for row in rows {
         let bytes: Option<i32> = row.try_get("payload_bytes")?;
         found.insert(id(&row)?.to_string(), (text(row.try_get("payload")?), i64::from(bytes.unwrap_or(0))));
     }
@@ -222,7 +226,7 @@ async fn payloads(
 }
 
 /// Whether the server could not write a value out: for lack of memory, or because of what it holds.
-fn is_of_a_value(error: &sqlx::Error) -> bool {
+pub(super) fn is_of_a_value(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code).unwrap_or_default();
     code == "53200" || code.starts_with("22") || code.starts_with("54") || code.starts_with("XX")
 }

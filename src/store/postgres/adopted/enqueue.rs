@@ -60,8 +60,9 @@ async fn write(
             Due::At(at) => (Some(date_time(at)), 0),
         };
         let headers = (!new.headers.is_empty()).then(|| serde_json::json!(new.headers).to_string());
-        let query = statements
-            .insert()
+        // With an id of our own nothing of outboxd's can clash: what does is the application's affair, and an error.
+        let insert = if new.id.is_some() { statements.insert() } else { statements.insert_new() };
+        let query = insert
             .bind(&id)
             .bind(&new.event_type)
             .bind(&new.payload)

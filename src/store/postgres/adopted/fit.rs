@@ -2,6 +2,7 @@
 //! table does not allow.
 
 use super::names::names;
+use crate::event::Status;
 use crate::store::StoreError;
 use crate::store::description::Description;
 use crate::store::postgres::inspect::facts::{Column, Facts, Kind};
@@ -35,6 +36,7 @@ impl<'a> Fit<'a> {
     /// Compares every described column with the catalogue's.
     pub(super) fn new(outbox: &'a Description, facts: &'a Facts) -> Result<Self, StoreError> {
         let fit = Self { outbox, facts };
+        fit.no_braces()?;
         let columns = &outbox.columns;
         fit.want("id", &columns.id, "uuid, text or an integer", |kind| {
             matches!(kind, Kind::Uuid | Kind::Text | Kind::Integer)
@@ -45,6 +47,13 @@ impl<'a> Fit<'a> {
         let is_status = |kind: &Kind| matches!(kind, Kind::Text | Kind::Enum(_) | Kind::Integer);
         fit.want("status", &columns.status, "text, an enum or an integer", is_status)?;
         fit.labels()?;
+        if fit.unique_by_id().is_none() {
+            return Err(fit.misfit(
+                "columns.id",
+                &columns.id,
+                "no unique index holds it, and two rows of one id would be taken for one",
+            ));
+        }
         let is_number = |kind: &Kind| *kind == Kind::Integer;
         let is_text = |kind: &Kind| *kind == Kind::Text;
         let is_instant = |kind: &Kind| matches!(kind, Kind::Instant { .. });
@@ -102,6 +111,29 @@ impl<'a> Fit<'a> {
         }
     }
 
+    /// Statements are templates whose names stand in braces, so none of what is put in may hold one.
+    fn no_braces(&self) -> Result<(), StoreError> {
+        let columns = &self.outbox.columns;
+        let labels = Status::ALL.into_iter().filter_map(|status| self.outbox.labels.of(status));
+        let names = [&columns.id, &columns.payload, &columns.status, &columns.attempts, &columns.available_at]
+            .into_iter()
+            .chain([&columns.locked_at, &columns.created_at])
+            .chain(
+                [&columns.event_type, &columns.processed_at, &columns.last_error, &columns.max_attempts]
+                    .into_iter()
+                    .flatten(),
+            )
+            .chain(
+                [&columns.subject, &columns.headers, &columns.claim_no, &self.outbox.fixed_type].into_iter().flatten(),
+            )
+            .map(String::as_str);
+        let mut all = names.chain(labels).chain([self.outbox.time_zone.as_str()]);
+        match all.find(|name| name.contains('{')) {
+            Some(name) => Err(self.misfit("a name", name, "names with a brace are not supported")),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the status column can hold each label.
     fn labels(&self) -> Result<(), StoreError> {
         let labels = &self.outbox.labels;
@@ -125,6 +157,13 @@ impl<'a> Fit<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether ids are unique by themselves (`Some(true)`) or together with other columns, as in a partitioned table.
+    fn unique_by_id(&self) -> Option<bool> {
+        let is_id = |key: &String| key.trim_matches('"').replace("\"\"", "\"") == self.outbox.columns.id;
+        let unique = self.facts.indexes.iter().filter(|index| index.unique && index.valid && index.predicate.is_none());
+        unique.filter(|index| index.keys.iter().any(is_id)).map(|index| index.keys.len() == 1).max()
     }
 
     fn misfit(&self, key: &str, value: &str, why: &str) -> StoreError {
@@ -230,6 +269,10 @@ impl<'a> Fit<'a> {
         say(
             orders_otherwise,
             "claims are ordered by another column than the due time: events that wait for the future are read past by every claim",
+        );
+        say(
+            self.unique_by_id() == Some(false),
+            "ids are unique only together with other columns: two rows of one id would be taken for one",
         );
         let undescribed = self.undescribed();
         if !undescribed.is_empty() {

@@ -112,7 +112,31 @@ impl AdoptedStore {
             Relation::Absent => return Err(problem("does not exist, or its schema is not in the search path")),
         };
         let fit = Fit::new(&self.description, &facts)?;
-        Ok(Arc::new(Statements::new(&fit, self.max_payload_bytes, self.prepared)))
+        let statements = Arc::new(Statements::new(&fit, self.max_payload_bytes, self.prepared));
+        self.try_out(&statements).await?;
+        Ok(statements)
+    }
+
+    /// Lets the database judge what only it can: the filter, and the name of the time zone.
+    async fn try_out(&self, statements: &Arc<Statements>) -> Result<(), StoreError> {
+        let refusal = self
+            .caller
+            .read(Arc::clone(statements), |(), statements, connection| {
+                Box::pin(async move {
+                    match statements.is_due().bind(None::<String>).fetch_one(connection).await {
+                        Ok(_) => Ok(None),
+                        Err(sqlx::Error::Database(error)) if is_of_the_statement(error.code().as_deref()) => {
+                            Ok(Some(error.message().to_owned()))
+                        }
+                        Err(error) => Err(error),
+                    }
+                })
+            })
+            .await?;
+        refusal.map_or(Ok(()), |message| {
+            let reason = format!("outbox {:?}: the database refuses its filter or time_zone: {message}", self.name());
+            Err(StoreError::SchemaBroken { reason })
+        })
     }
 
     /// Runs a step to its end.
@@ -158,6 +182,11 @@ impl AdoptedStore {
         let reason = format!("outbox {:?} cannot do this: {why}", self.name());
         StoreError::Data { source: reason.clone().into(), reason }
     }
+}
+
+/// Whether the server refuses what the statement says, whatever it is asked for: syntax, names, types, values in it.
+fn is_of_the_statement(code: Option<&str>) -> bool {
+    code.is_some_and(|code| code.starts_with("42") && code != "42501" || code.starts_with("22"))
 }
 
 fn run_step<'c, A, T>(

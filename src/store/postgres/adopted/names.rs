@@ -9,6 +9,9 @@ use crate::store::micros;
 use crate::store::postgres::inspect::facts::{Kind, quoted};
 use crate::store::table::Table;
 
+/// Attempts that any integer column can hold, one more included.
+const MOST_ATTEMPTS: u32 = 30_000;
+
 /// The condition of a table whose rows all have what makes them claimable.
 pub(super) const NEVER: &str = "false";
 
@@ -52,7 +55,9 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
     };
     let fence = match &columns.claim_no {
         Some(name) => format!("coalesce(e.{}, 0)::bigint", quoted(name)),
-        None => table.render("(extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint"),
+        None => table.render(
+            "CASE WHEN isfinite(e.{locked_at}) THEN (extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint END",
+        ),
     };
     let count_claim = columns.claim_no.as_ref().map_or(String::new(), |name| {
         let name = quoted(name);
@@ -110,10 +115,9 @@ fn columns_of(fit: &Fit<'_>, mut table: Table) -> Table {
     let text =
         |column: Option<&String>| column.map_or("NULL::text".to_owned(), |name| format!("e.{}::text", quoted(name)));
     let limit = fit.outbox.max_attempts;
-    let max_attempts = columns
-        .max_attempts
-        .as_ref()
-        .map_or(format!("{limit}"), |name| format!("coalesce(e.{}, {limit})::integer", quoted(name)));
+    let max_attempts = columns.max_attempts.as_ref().map_or(format!("{limit}"), |name| {
+        format!("least(coalesce(e.{}, {limit})::bigint, 1000000)::integer", quoted(name))
+    });
     table
         .with("type_column", columns.event_type.as_ref().map_or("NULL".to_owned(), |name| quoted(name)))
         .with("event_type", event_type)
@@ -121,6 +125,7 @@ fn columns_of(fit: &Fit<'_>, mut table: Table) -> Table {
         .with("headers", text(columns.headers.as_ref()))
         .with("last_error", text(columns.last_error.as_ref()))
         .with("max_attempts", max_attempts)
+        .with("spent", format!("least(coalesce(e.{}, 0)::bigint, {MOST_ATTEMPTS})::integer", quoted(&columns.attempts)))
         .with("id_text", format!("e.{}::text", quoted(&columns.id)))
 }
 
@@ -174,22 +179,14 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
         PayloadKind::Json => table.render("outbox.payload_text(e.{payload}, $2)"),
         PayloadKind::Text | PayloadKind::Bytes => "nullif($2, $2)".to_owned(),
     };
-    let dead_at = match &columns.processed_at {
-        Some(_) => table.render(
-            "coalesce({ended} {processed_at_zone}, e.{available_at} {available_at_zone})"
-                .replace("{ended}", &ended(fit))
-                .as_str(),
-        ),
-        None => table.render("e.{available_at} {available_at_zone}"),
-    };
-    let ended_at = match &columns.processed_at {
-        Some(_) => dead_at.clone(),
-        None => table.render("e.{created_at} {created_at_zone}"),
-    };
+    let [available_at, created_at, locked_at] = ["available_at", "created_at", "locked_at"]
+        .map(|name| shown(&table.render(&format!("e.{{{name}}} {{{name}_zone}}"))));
     let processed_at = match &columns.processed_at {
-        Some(_) => table.render(&format!("{} {{processed_at_zone}}", ended(fit))),
+        Some(_) => shown(&table.render(&format!("{} {{processed_at_zone}}", ended(fit)))),
         None => "NULL::timestamptz".to_owned(),
     };
+    let dead_at = format!("coalesce({processed_at}, {available_at}, {created_at}, 'epoch'::timestamptz)");
+    let ended_at = if columns.processed_at.is_some() { dead_at.clone() } else { created_at.clone() };
     let table = table
         .with("payload_text", payload_text)
         .with("payload_value", payload_value)
@@ -203,15 +200,14 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
         ),
     };
     let claimed = format!(
-        "{{id_text}}, {{fence}}, {{event_type}}, {{subject}}, {in_claim}, {{headers}}, coalesce(e.{{attempts}}, 0)::integer, \
-         {{max_attempts}}, e.{{created_at}} {{created_at_zone}}, e.{{available_at}} {{available_at_zone}}"
+        "{{id_text}}, {{fence}}, {{event_type}}, {{subject}}, {in_claim}, {{headers}}, {{spent}}, \
+         {{max_attempts}}, {created_at}, {available_at}"
     );
     let event = format!(
         "{{id_text}} AS id, coalesce({{event_type}}, '') AS event_type, {{subject}} AS subject, {{headers}} AS headers, \
-         {{status_word}} AS status, coalesce(e.{{attempts}}, 0)::integer AS attempts, {{max_attempts}} AS max_attempts, \
-         e.{{available_at}} {{available_at_zone}} AS available_at, e.{{locked_at}} {{locked_at_zone}} AS locked_at, \
-         coalesce({{fence}}, 0) AS claim_no, e.{{created_at}} {{created_at_zone}} AS created_at, \
-         {processed_at} AS processed_at, {{dead_at}} AS dead_at, {{last_error}} AS last_error"
+         {{status_word}} AS status, {{spent}} AS attempts, {{max_attempts}} AS max_attempts, \
+         {available_at} AS available_at, {locked_at} AS locked_at, coalesce({{fence}}, 0) AS claim_no, \
+         {created_at} AS created_at, {processed_at} AS processed_at, {{dead_at}} AS dead_at, {{last_error}} AS last_error"
     );
     let lanes = match &columns.event_type {
         None => format!("SELECT {}::text AS event_type", literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())),
@@ -222,6 +218,14 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
     };
     let (claimed, event) = (table.render(&claimed), table.render(&event));
     table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes)
+}
+
+/// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.
+fn shown(instant: &str) -> String {
+    format!(
+        "CASE WHEN {instant} < '0001-01-02 00:00Z' THEN '0001-01-02 00:00Z'::timestamptz \
+         WHEN {instant} > '9999-12-30 00:00Z' THEN '9999-12-30 00:00Z'::timestamptz ELSE {instant} END"
+    )
 }
 
 /// The column of the end, as statements name it.
@@ -292,7 +296,7 @@ impl Changes {
 
 fn changes(fit: &Fit<'_>, table: Table) -> Table {
     let columns = &fit.outbox.columns;
-    let is_last = table.render("coalesce(e.{attempts}, 0) + 1 >= {max_attempts}");
+    let is_last = table.render("{spent} + 1 >= {max_attempts}");
     let table = table.with("is_last_attempt", is_last);
     let mut changes = Changes::default();
     if let Some(name) = &columns.processed_at {
@@ -311,7 +315,10 @@ fn changes(fit: &Fit<'_>, table: Table) -> Table {
         .filter_map(nullable)
         .map(|column| format!("e.{} IS NULL", quoted(&column.name)))
         .collect();
+    let untyped =
+        columns.event_type.as_ref().map_or_else(|| NEVER.to_owned(), |name| format!("e.{} IS NULL", quoted(name)));
     let table = table
+        .with("is_untyped", untyped)
         .with("settle_columns", changes.settle_columns)
         .with("settle_values", changes.settle_values)
         .with("take_back_rest", changes.take_back)

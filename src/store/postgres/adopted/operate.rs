@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::Row;
+use sqlx::{Connection, Row};
 
+use super::claim::is_of_a_value;
 use super::rows::{event, event_with_payload, id};
 use super::{AdoptedStore, PayloadKind};
 use crate::event::{Event, EventId};
@@ -20,8 +21,21 @@ impl AdoptedStore {
         let found = self
             .read((id, with_payload), |statements, (id, with_payload), connection| {
                 Box::pin(async move {
-                    let query = statements.event().bind(id).bind(with_payload);
-                    query.fetch_optional(connection).await?.as_ref().map(event_with_payload).transpose()
+                    let query = |with_payload: bool| statements.event().bind(id).bind(with_payload);
+                    let mut savepoint = connection.begin().await?;
+                    let row = match query(*with_payload).fetch_optional(&mut *savepoint).await {
+                        // The payload cannot be written out: the event is shown without it.
+                        Err(error) if is_of_a_value(&error) => {
+                            savepoint.rollback().await?;
+                            query(false).fetch_optional(connection).await?
+                        }
+                        row => {
+                            let row = row?;
+                            savepoint.commit().await?;
+                            row
+                        }
+                    };
+                    row.as_ref().map(event_with_payload).transpose()
                 })
             })
             .await?;
@@ -98,16 +112,31 @@ impl AdoptedStore {
                     let newest = || (Timestamp::from_micros(i64::MAX), String::new());
                     let after = query.after.as_ref().map(|after| (after.dead_at, after.id.to_string()));
                     let (at, id) = after.unwrap_or_else(newest);
-                    let query = statements
-                        .dead_letters()
-                        .bind(&query.types)
-                        .bind(&query.subject)
-                        .bind(&query.error_contains)
-                        .bind(date_time(at))
-                        .bind(id)
-                        .bind(i64::from(query.limit))
-                        .bind(query.with_payload);
-                    query.fetch_all(connection).await?.iter().map(event_with_payload).collect()
+                    let page = |with_payload: bool| {
+                        statements
+                            .dead_letters()
+                            .bind(&query.types)
+                            .bind(&query.subject)
+                            .bind(&query.error_contains)
+                            .bind(date_time(at))
+                            .bind(id.clone())
+                            .bind(i64::from(query.limit))
+                            .bind(with_payload)
+                    };
+                    let mut savepoint = connection.begin().await?;
+                    let rows = match page(query.with_payload).fetch_all(&mut *savepoint).await {
+                        // A payload of the page cannot be written out: the page is shown without payloads.
+                        Err(error) if is_of_a_value(&error) => {
+                            savepoint.rollback().await?;
+                            page(false).fetch_all(connection).await?
+                        }
+                        rows => {
+                            let rows = rows?;
+                            savepoint.commit().await?;
+                            rows
+                        }
+                    };
+                    rows.iter().map(event_with_payload).collect()
                 })
             })
             .await?;

@@ -65,6 +65,7 @@ statements!(
     in_flight_payload,
     in_flight_subject,
     insert,
+    insert_new,
     is_due,
     payloads,
     peek,

@@ -3,7 +3,8 @@
 WITH picked AS MATERIALIZED (
     SELECT e.{id} AS id
     FROM {events} AS e
-    WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND {is_due} AND {filter}
+    WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND {is_due} AND {event_type} IS NOT NULL
+      AND {filter}
     FOR UPDATE SKIP LOCKED
 )
 UPDATE {events} AS e

@@ -18,7 +18,7 @@ SET ({status}, {attempts}, {available_at}, {locked_at}{settle_columns}) = (
                WHEN 'skipped' THEN {skipped}
                ELSE {completed}
            END,
-           least(coalesce(e.{attempts}, 0) + ($4::integer[])[place], 30000),
+           {spent} + ($4::integer[])[place],
            coalesce(
                greatest(now() + ($5::bigint[])[place] * interval '1 microsecond',
                         CASE WHEN ($6::boolean[])[place] THEN e.{locked_at} {locked_at_zone} + {lease} END) {available_at_zone},

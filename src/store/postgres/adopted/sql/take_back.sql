@@ -1,6 +1,6 @@
 UPDATE {events} AS e
 SET {status} = CASE WHEN {is_last_attempt} THEN {dead_letter} ELSE {pending} END,
-    {attempts} = coalesce(e.{attempts}, 0) + 1,
+    {attempts} = {spent} + 1,
     {available_at} = now() {available_at_zone},
     {locked_at} = NULL{take_back_rest}
 WHERE e.{id} = ANY (ARRAY (SELECT held.id FROM held)) AND e.{status} = {processing} AND {is_expired}
