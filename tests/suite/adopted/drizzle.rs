@@ -152,3 +152,54 @@ async fn lanes_are_found_by_the_index_that_is_advised_as_well_as_without_it() {
     let report = world.serve().process("&outbox=app");
     assert_eq!((&report["completed"], &report["more"]), (&json!(200), &json!(false)), "{report}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instants_without_end_and_counts_at_their_end_stop_nobody() {
+    let world = World::new(&TABLES.replace("event_type text NOT NULL", "event_type text"), SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, status, attempts, available_at, locked_at, created_at) VALUES
+             ('never', 'a', '{{}}', 'pending', 0, 'infinity', NULL, {UTC}),
+             ('always', 'a', '{{}}', 'pending', 0, '-infinity', NULL, '-infinity'),
+             ('spent', 'a', '{{}}', 'processing', 2147483647, {UTC}, {UTC} - interval '1 hour', {UTC}),
+             ('untyped', NULL, '{{}}', 'processing', 0, {UTC}, {UTC} - interval '1 hour', {UTC}),
+             ('good', 'a', '{{}}', 'pending', 0, {UTC}, NULL, {UTC})"
+        ))
+        .await;
+    let service = world.serve();
+    let report = service.process("&outbox=app");
+    assert_eq!((&report["completed"], &report["reaped"]), (&json!(2), &json!(1)), "{report}");
+    let standing = "SELECT string_agg(id || '=' || status, ' ' ORDER BY id) FROM outbox_event";
+    let ended = "always=completed good=completed never=pending spent=dead_letter untyped=dead_letter";
+    assert_eq!(world.ask(standing).await, ended);
+    assert_eq!(service.call("GET", "/v1/events/never?outbox=app", "", 200)["status"], "pending");
+    assert_eq!(service.call("GET", "/v1/dead-letters?outbox=app", "", 200)["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_cannot_be_written_out_fails_its_own_event() {
+    let world = World::new(&TABLES.replace("payload json NOT NULL", "payload jsonb NOT NULL"), SETTINGS).await;
+    world
+        .sql(&format!(
+            "INSERT INTO outbox_event (id, event_type, payload, available_at, created_at) VALUES
+             ('good', 'a', '{{\"n\": 1}}', {UTC}, {UTC});
+             INSERT INTO outbox_event (id, event_type, payload, available_at, created_at)
+             SELECT 'bomb', 'a', jsonb_agg(('1e' || 130000 + n % 2)::numeric), {UTC}, {UTC} FROM generate_series(1, 12000) AS n"
+        ))
+        .await;
+    let service = world.serve();
+    let report = service.process("&outbox=app");
+    assert_eq!((&report["completed"], &report["dead_letter_ids"]), (&json!(1), &json!(["bomb"])), "{report}");
+    let page = service.call("GET", "/v1/dead-letters?outbox=app", "", 200);
+    assert_eq!(page["data"][0]["id"], "bomb", "{page}");
+    assert_eq!(service.call("GET", "/v1/events/bomb?outbox=app", "", 200)["status"], "dead_letter");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_alone_can_judge_is_judged_at_the_start() {
+    let world =
+        World::new(TABLES, &SETTINGS.replace("lease = \"2m\"", "lease = \"2m\"\nfilter = \"tennant = 7\"")).await;
+    assert!(world.program.fail(&["serve"]).contains("tennant"));
+    let world = World::new(&TABLES.replace("id text PRIMARY KEY", "id text"), SETTINGS).await;
+    assert!(world.program.fail(&["serve"]).contains("unique"));
+}
