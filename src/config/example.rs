@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::keys::KEYS;
-use super::outbox::written::{Columns, Label, Outbox, Retention as OutboxRetention, Status};
+use super::outbox::written::{Label, Outbox, Retention as OutboxRetention, Status};
 use super::secret::{DatabaseUrl, HeaderValue, RouteUrl, Secret};
 use super::settings::{Database, Log, Poller, Retention, Retry, Route, Run, Server, Settings, Token};
 use super::{Config, Environment, Sources};
+use crate::store::description::Columns;
 
 const EXAMPLE: &str = include_str!("../../config.example.toml");
 

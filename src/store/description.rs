@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::table::quote_identifier;
 use crate::event::Status;
 
 /// An adopted table, described.
@@ -47,11 +50,13 @@ pub struct TableName {
 }
 
 /// Names of columns, as the catalogue has them, without quotes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Columns {
     /// Primary key or unique: `uuid`, text or `bigint`.
     pub id: String,
     /// Absent where all events are of one fixed type.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
     /// `json`, `jsonb`, text or `bytea`.
     pub payload: String,
@@ -66,17 +71,47 @@ pub struct Columns {
     /// When its row was written.
     pub created_at: String,
     /// When it reached its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processed_at: Option<String>,
     /// Why the latest attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// The event's own attempts limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<String>,
     /// What the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// An object of strings.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<String>,
     /// Grows with each claim; where it is absent the instant of the claim tells claims apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub claim_no: Option<String>,
+}
+
+impl Columns {
+    /// Every column that is described, by its key.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("id", Some(&self.id)),
+            ("event_type", self.event_type.as_ref()),
+            ("payload", Some(&self.payload)),
+            ("status", Some(&self.status)),
+            ("attempts", Some(&self.attempts)),
+            ("available_at", Some(&self.available_at)),
+            ("locked_at", Some(&self.locked_at)),
+            ("created_at", Some(&self.created_at)),
+            ("processed_at", self.processed_at.as_ref()),
+            ("last_error", self.last_error.as_ref()),
+            ("max_attempts", self.max_attempts.as_ref()),
+            ("subject", self.subject.as_ref()),
+            ("headers", self.headers.as_ref()),
+            ("claim_no", self.claim_no.as_ref()),
+        ];
+        all.into_iter().filter_map(|(key, column)| Some((key, column?.as_str()))).collect()
+    }
 }
 
 /// What the statuses are called.
@@ -116,10 +151,9 @@ pub struct InvalidTableName;
 
 impl fmt::Display for TableName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
         match &self.schema {
-            Some(schema) => write!(formatter, "{}.{}", quoted(schema), quoted(&self.table)),
-            None => formatter.write_str(&quoted(&self.table)),
+            Some(schema) => write!(formatter, "{}.{}", quote_identifier(schema), quote_identifier(&self.table)),
+            None => formatter.write_str(&quote_identifier(&self.table)),
         }
     }
 }

@@ -124,7 +124,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Quotes an identifier for either database.
-fn quote_identifier(name: &str) -> String {
+pub(in crate::store) fn quote_identifier(name: &str) -> String {
     debug_assert!(!name.is_empty() && name.len() <= MAX_IDENTIFIER_BYTES && !name.contains('\0'), "{name:?}");
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -13,7 +13,7 @@ use super::ranges::MAX_ATTEMPTS;
 use super::settings::Settings;
 use crate::event::{Status, check_event_type};
 use crate::housekeeping::Retention;
-use crate::store::description::{Columns, Description, Labels, TableName, is_identifier};
+use crate::store::description::{Description, Labels, TableName, is_identifier};
 use written::{Label, Outbox};
 
 /// The name of the outbox whose tables outboxd has made.
@@ -76,7 +76,7 @@ fn describe(key: &str, outbox: &Outbox) -> Result<Described, ConfigError> {
     let description = Description {
         name: outbox.name.clone(),
         table,
-        columns: columns(outbox),
+        columns: outbox.columns.clone(),
         labels: labels(outbox),
         fixed_type: outbox.fixed_type.clone(),
         order_by: outbox.order_by.clone(),
@@ -87,26 +87,6 @@ fn describe(key: &str, outbox: &Outbox) -> Result<Described, ConfigError> {
         filter: outbox.filter.clone(),
     };
     Ok(Described { description, retention })
-}
-
-fn columns(outbox: &Outbox) -> Columns {
-    let columns = outbox.columns.clone();
-    Columns {
-        id: columns.id,
-        event_type: columns.event_type,
-        payload: columns.payload,
-        status: columns.status,
-        attempts: columns.attempts,
-        available_at: columns.available_at,
-        locked_at: columns.locked_at,
-        created_at: columns.created_at,
-        processed_at: columns.processed_at,
-        last_error: columns.last_error,
-        max_attempts: columns.max_attempts,
-        subject: columns.subject,
-        headers: columns.headers,
-        claim_no: columns.claim_no,
-    }
 }
 
 fn labels(outbox: &Outbox) -> Labels {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::text::{duration, optional_duration};
 use crate::event::DEFAULT_MAX_ATTEMPTS;
+use crate::store::description::Columns;
 
 /// `[[outbox]]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -45,70 +46,6 @@ pub struct Outbox {
     /// Nothing is deleted without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-}
-
-/// `[outbox.columns]`
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Columns {
-    /// The event's id.
-    pub id: String,
-    /// Its type.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event_type: Option<String>,
-    /// What is delivered.
-    pub payload: String,
-    /// Where it stands.
-    pub status: String,
-    /// Failed attempts.
-    pub attempts: String,
-    /// When it is due.
-    pub available_at: String,
-    /// When it was claimed.
-    pub locked_at: String,
-    /// When it was written.
-    pub created_at: String,
-    /// When it reached its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processed_at: Option<String>,
-    /// Why the latest attempt failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    /// Its own attempts limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_attempts: Option<String>,
-    /// What it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
-    /// An object of strings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub headers: Option<String>,
-    /// Grows with each claim.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub claim_no: Option<String>,
-}
-
-impl Columns {
-    /// Every column that is described, by its key.
-    pub fn named(&self) -> Vec<(&'static str, &str)> {
-        let all = [
-            ("id", Some(&self.id)),
-            ("event_type", self.event_type.as_ref()),
-            ("payload", Some(&self.payload)),
-            ("status", Some(&self.status)),
-            ("attempts", Some(&self.attempts)),
-            ("available_at", Some(&self.available_at)),
-            ("locked_at", Some(&self.locked_at)),
-            ("created_at", Some(&self.created_at)),
-            ("processed_at", self.processed_at.as_ref()),
-            ("last_error", self.last_error.as_ref()),
-            ("max_attempts", self.max_attempts.as_ref()),
-            ("subject", self.subject.as_ref()),
-            ("headers", self.headers.as_ref()),
-            ("claim_no", self.claim_no.as_ref()),
-        ];
-        all.into_iter().filter_map(|(key, column)| Some((key, column?.as_str()))).collect()
-    }
 }
 
 /// `[outbox.status]`

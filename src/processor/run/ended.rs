@@ -31,7 +31,7 @@ impl Ended {
     /// Takes over what the same run did in another outbox.
     pub(in crate::processor) fn merge(&mut self, other: Self) {
         let (report, more) = (&mut self.report, other.report);
-        report.stop_reason = report.stop_reason.max_by_gravity(more.stop_reason);
+        report.stop_reason = graver(report.stop_reason, more.stop_reason);
         report.more |= more.more;
         report.next_due_at = [report.next_due_at, more.next_due_at].into_iter().flatten().min();
         report.claimed += more.claimed;
@@ -118,21 +118,15 @@ fn merge_types(types: &mut Vec<String>, more: Vec<String>) {
 }
 
 /// Which of two reasons a caller has to know.
-trait Gravest {
-    fn max_by_gravity(self, other: Self) -> Self;
-}
-
-impl Gravest for Option<StopReason> {
-    fn max_by_gravity(self, other: Self) -> Self {
-        let gravity = |reason: &StopReason| match reason {
-            StopReason::Drained => 0,
-            StopReason::Budget => 1,
-            StopReason::BatchSize => 2,
-            StopReason::Shutdown => 3,
-            StopReason::Error => 4,
-        };
-        [self, other].into_iter().flatten().max_by_key(gravity)
-    }
+fn graver(one: Option<StopReason>, other: Option<StopReason>) -> Option<StopReason> {
+    let gravity = |reason: &StopReason| match reason {
+        StopReason::Drained => 0,
+        StopReason::Budget => 1,
+        StopReason::BatchSize => 2,
+        StopReason::Shutdown => 3,
+        StopReason::Error => 4,
+    };
+    [one, other].into_iter().flatten().max_by_key(gravity)
 }
 
 #[cfg(test)]

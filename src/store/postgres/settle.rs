@@ -13,6 +13,38 @@ use crate::lease::Lease;
 use crate::outcome::{Change, Settlement};
 use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError, micros};
 
+/// What a change writes into its event's row, whatever the table.
+pub(super) struct Written<'a> {
+    /// The new status.
+    pub(super) status: Status,
+    /// Attempts that it spends.
+    pub(super) spent: i32,
+    /// Microseconds until it is due; `None` keeps the due time.
+    pub(super) delay: Option<i64>,
+    /// Whether it also waits for the end of the lease.
+    pub(super) after_lease: bool,
+    /// `None` keeps the last one.
+    pub(super) error: Option<&'a String>,
+}
+
+impl<'a> Written<'a> {
+    pub(super) fn of(change: &'a Change) -> Self {
+        let (status, spent, delay, after_lease, error) = match change {
+            Change::Complete => (Status::Completed, 0, None, false, None),
+            Change::Retry { delay, after_lease, error } => {
+                (Status::Pending, 1, Some(*delay), *after_lease, Some(error))
+            }
+            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason)),
+            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason)),
+            Change::DeadLetter { spends_attempt, error } => {
+                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error))
+            }
+            Change::Release => (Status::Pending, 0, None, false, None),
+        };
+        Self { status, spent, delay: delay.map(micros), after_lease, error }
+    }
+}
+
 /// Settlements as the statement takes them: one array per field, in the order of the ids.
 #[derive(Default)]
 struct SettlementArrays {
@@ -34,23 +66,17 @@ struct SettlementArrays {
 
 impl SettlementArrays {
     fn push(&mut self, settlement: &Settlement) {
-        let (status, spent, delay, after_lease, error, deferral) = match &settlement.change {
-            Change::Complete => (Status::Completed, 0, None, false, None, "clear"),
-            Change::Retry { delay, after_lease, error } => {
-                (Status::Pending, 1, Some(*delay), *after_lease, Some(error), "clear")
-            }
-            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason), "begin"),
-            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason), "clear"),
-            Change::DeadLetter { spends_attempt, error } => {
-                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error), "clear")
-            }
-            Change::Release => (Status::Pending, 0, None, false, None, "keep"),
+        let Written { status, spent, delay, after_lease, error } = Written::of(&settlement.change);
+        let deferral = match &settlement.change {
+            Change::Defer { .. } => "begin",
+            Change::Release => "keep",
+            Change::Complete | Change::Retry { .. } | Change::Skip { .. } | Change::DeadLetter { .. } => "clear",
         };
         self.ids.push(settlement.lease.event_id.uuid().unwrap_or_default());
         self.claim_nos.push(settlement.lease.claim_no);
         self.statuses.push(status.as_str());
         self.spent.push(spent);
-        self.delays.push(delay.map(micros));
+        self.delays.push(delay);
         self.after_lease.push(after_lease);
         self.errors.push(error.cloned());
         self.deferrals.push(deferral);
@@ -83,11 +109,13 @@ pub(super) async fn settle(caller: &Caller, settlements: &[Settlement]) -> Resul
 
 /// In the order of the ids, so that no two instances wait for each other. Of several leases of one event only the latest
 /// can be alive, and the statements look an event's lease up by its id.
-fn latest_by_id(settlements: &[Settlement]) -> Vec<&Settlement> {
+pub(super) fn latest_by_id(settlements: &[Settlement]) -> Vec<&Settlement> {
+    fn key(settlement: &Settlement) -> (&EventId, Reverse<i64>) {
+        (&settlement.lease.event_id, Reverse(settlement.lease.claim_no))
+    }
     let mut latest: Vec<&Settlement> = settlements.iter().collect();
-    let key = |settlement: &Settlement| (settlement.lease.event_id.uuid(), Reverse(settlement.lease.claim_no));
-    latest.sort_unstable_by_key(|settlement| key(settlement));
-    latest.dedup_by_key(|settlement| settlement.lease.event_id.uuid());
+    latest.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
+    latest.dedup_by(|later, earlier| later.lease.event_id == earlier.lease.event_id);
     latest
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use sqlx::Connection;
-use sqlx::Row;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Row};
 
 use super::rows::{claimed, id, text};
 use super::statements::Statements;
@@ -214,15 +215,27 @@ async fn payloads(
     found: &mut BTreeMap<String, (Option<String>, i64)>,
     connection: &mut PgConnection,
 ) -> Result<(), sqlx::Error> {
-    // Behind a pooler the call is one transaction, which a failed read must not end.
-    let mut savepoint = connection.begin().await?;
-    let rows = statements.payloads().bind(ids).fetch_all(&mut *savepoint).await?;
-    savepoint.commit().await?;
+    let rows = fetch_values(statements, statements.payloads().bind(ids), connection).await?;
     for row in rows {
         let bytes: Option<i32> = row.try_get("payload_bytes")?;
         found.insert(id(&row)?.to_string(), (text(row.try_get("payload")?), i64::from(bytes.unwrap_or(0))));
     }
     Ok(())
+}
+
+/// Runs a query that a value may make fail. Behind a pooler the call is one transaction, which that must not end.
+pub(super) async fn fetch_values(
+    statements: &Statements,
+    query: Query<'_, Postgres, PgArguments>,
+    connection: &mut PgConnection,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    if !statements.pooled() {
+        return query.fetch_all(connection).await;
+    }
+    let mut savepoint = connection.begin().await?;
+    let rows = query.fetch_all(&mut *savepoint).await?;
+    savepoint.commit().await?;
+    Ok(rows)
 }
 
 /// Whether the server could not write a value out: for lack of memory, or because of what it holds.

@@ -1,12 +1,9 @@
-//! Whether a description fits its table, and what its statements are called by: every name that they use, and what the
-//! table does not allow.
+//! Whether a description fits its table, and what the table does not allow.
 
-use super::names::names;
 use crate::event::Status;
 use crate::store::StoreError;
 use crate::store::description::Description;
-use crate::store::postgres::inspect::facts::{Column, Facts, Kind};
-use crate::store::table::Table;
+use crate::store::postgres::inspect::facts::{Column, Facts, Kind, names as is_key};
 
 /// A description that fits, with what the catalogue adds to it.
 pub(super) struct Fit<'a> {
@@ -113,20 +110,9 @@ impl<'a> Fit<'a> {
 
     /// Statements are templates whose names stand in braces, so none of what is put in may hold one.
     fn no_braces(&self) -> Result<(), StoreError> {
-        let columns = &self.outbox.columns;
         let labels = Status::ALL.into_iter().filter_map(|status| self.outbox.labels.of(status));
-        let names = [&columns.id, &columns.payload, &columns.status, &columns.attempts, &columns.available_at]
-            .into_iter()
-            .chain([&columns.locked_at, &columns.created_at])
-            .chain(
-                [&columns.event_type, &columns.processed_at, &columns.last_error, &columns.max_attempts]
-                    .into_iter()
-                    .flatten(),
-            )
-            .chain(
-                [&columns.subject, &columns.headers, &columns.claim_no, &self.outbox.fixed_type].into_iter().flatten(),
-            )
-            .map(String::as_str);
+        let names = self.outbox.columns.named().into_iter().map(|(_, column)| column);
+        let names = names.chain(self.outbox.fixed_type.as_deref());
         let mut all = names.chain(labels).chain([self.outbox.time_zone.as_str()]);
         match all.find(|name| name.contains('{')) {
             Some(name) => Err(self.misfit("a name", name, "names with a brace are not supported")),
@@ -136,24 +122,18 @@ impl<'a> Fit<'a> {
 
     /// Whether the status column can hold each label.
     fn labels(&self) -> Result<(), StoreError> {
-        let labels = &self.outbox.labels;
-        let described = [
-            ("pending", Some(&labels.pending)),
-            ("processing", Some(&labels.processing)),
-            ("completed", Some(&labels.completed)),
-            ("dead_letter", Some(&labels.dead_letter)),
-            ("skipped", labels.skipped.as_ref()),
-        ];
         let kind = self.column(&self.outbox.columns.status).map(|column| &column.kind);
-        for (key, label) in described {
-            let Some(label) = label else { continue };
+        for status in Status::ALL {
+            let Some(label) = self.outbox.labels.of(status) else { continue };
             let problem = match kind {
-                Some(Kind::Enum(valid)) if !valid.contains(label) => Some(format!("valid are {}", valid.join(", "))),
+                Some(Kind::Enum(valid)) if !valid.iter().any(|known| known == label) => {
+                    Some(format!("valid are {}", valid.join(", ")))
+                }
                 Some(Kind::Integer) if label.parse::<i64>().is_err() => Some("the column holds integers".to_owned()),
                 Some(_) | None => None,
             };
             if let Some(problem) = problem {
-                return Err(self.misfit(&format!("status.{key}"), label, &problem));
+                return Err(self.misfit(&format!("status.{status}"), label, &problem));
             }
         }
         Ok(())
@@ -161,7 +141,7 @@ impl<'a> Fit<'a> {
 
     /// Whether ids are unique by themselves (`Some(true)`) or together with other columns, as in a partitioned table.
     fn unique_by_id(&self) -> Option<bool> {
-        let is_id = |key: &String| key.trim_matches('"').replace("\"\"", "\"") == self.outbox.columns.id;
+        let is_id = |key: &String| is_key(key, &self.outbox.columns.id);
         let unique = self.facts.indexes.iter().filter(|index| index.unique && index.valid && index.predicate.is_none());
         unique.filter(|index| index.keys.iter().any(is_id)).map(|index| index.keys.len() == 1).max()
     }
@@ -175,7 +155,7 @@ impl<'a> Fit<'a> {
 
     /// A column by its name.
     pub(super) fn column(&self, name: &str) -> Option<&'a Column> {
-        self.facts.columns.iter().find(|column| column.name == name)
+        self.facts.column(name)
     }
 
     /// The type of a column as SQL writes it.
@@ -204,16 +184,15 @@ impl<'a> Fit<'a> {
     /// Whether an index leads from the status to each event type, so that lanes are found without reading what is pending.
     pub(super) fn has_lane_index(&self) -> bool {
         let Some(event_type) = &self.outbox.columns.event_type else { return true };
-        let is = |key: &str, name: &str| key.trim_matches('"').replace("\"\"", "\"") == name;
         self.facts.indexes.iter().filter(|index| index.valid).any(|index| {
             let mut keys = index.keys.iter();
             let first = keys.next();
-            let by_status = first.is_some_and(|key| is(key, &self.outbox.columns.status))
-                && keys.next().is_some_and(|key| is(key, event_type));
+            let by_status = first.is_some_and(|key| is_key(key, &self.outbox.columns.status))
+                && keys.next().is_some_and(|key| is_key(key, event_type));
             let of_pending = index.predicate.as_ref().is_some_and(|predicate| {
                 predicate.contains(&self.outbox.columns.status) && predicate.contains(&self.outbox.labels.pending)
             });
-            by_status || (first.is_some_and(|key| is(key, event_type)) && of_pending)
+            by_status || (first.is_some_and(|key| is_key(key, event_type)) && of_pending)
         })
     }
 
@@ -282,10 +261,5 @@ impl<'a> Fit<'a> {
             ));
         }
         said
-    }
-
-    /// The names of the statements.
-    pub(super) fn names(&self, max_payload_bytes: usize) -> Table {
-        names(self, max_payload_bytes)
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::fit::{Fit, IdKind, PayloadKind};
 use crate::event::Status;
 use crate::store::micros;
-use crate::store::postgres::inspect::facts::{Kind, quoted};
-use crate::store::table::Table;
+use crate::store::postgres::inspect::facts::Kind;
+use crate::store::table::{Table, quote_identifier};
 
 /// Attempts that any integer column can hold, one more included.
 const MOST_ATTEMPTS: u32 = 30_000;
@@ -35,7 +35,7 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("filter", filter)
         .with("max_payload_bytes", max_payload_bytes.to_string())
         .with("id_type", fit.type_of(&columns.id))
-        .with("order_by", quoted(outbox.order_by.as_ref().unwrap_or(&columns.available_at)));
+        .with("order_by", quote_identifier(outbox.order_by.as_ref().unwrap_or(&columns.available_at)));
     // A value written from now() and rounded up to the column's precision is due at once.
     let tick = tick(fit.type_of(&columns.available_at));
     let is_due = table.render(&format!("e.{{available_at}} <= (now() + interval '{tick}') {{available_at_zone}}"));
@@ -45,32 +45,33 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         "(e.{locked_at} < (now() - {lease}) {locked_at_zone} AND e.{locked_at} {locked_at_zone} < now() - {lease} \
          OR e.{locked_at} IS NULL)",
     );
-    let of_lane = match &columns.event_type {
-        Some(name) => format!("e.{} = lane.event_type::{}", quoted(name), type_of_types(fit, name)),
-        None => format!("lane.event_type = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
-    };
-    let of_one_lane = match &columns.event_type {
-        Some(name) => format!("e.{} = $1::text::{}", quoted(name), type_of_types(fit, name)),
-        None => format!("$1::text = {}", literal(outbox.fixed_type.as_deref().unwrap_or_default())),
+    let of = |lane: &str| match &columns.event_type {
+        Some(name) => format!("e.{} = {lane}::{}", quote_identifier(name), type_of_types(fit, name)),
+        None => format!("{lane} = {}", fixed_type(fit)),
     };
     let fence = match &columns.claim_no {
-        Some(name) => format!("coalesce(e.{}, 0)::bigint", quoted(name)),
+        Some(name) => format!("coalesce(e.{}, 0)::bigint", quote_identifier(name)),
         None => table.render(
             "CASE WHEN isfinite(e.{locked_at}) THEN (extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint END",
         ),
     };
     let count_claim = columns.claim_no.as_ref().map_or(String::new(), |name| {
-        let name = quoted(name);
+        let name = quote_identifier(name);
         format!(", {name} = coalesce(e.{name}, 0) + 1")
     });
     let table = table
         .with("is_due", is_due)
         .with("is_expired", is_expired)
-        .with("of_lane", of_lane)
-        .with("of_one_lane", of_one_lane)
+        .with("of_lane", of("lane.event_type"))
+        .with("of_one_lane", of("$1::text"))
         .with("fence", fence)
         .with("count_claim", count_claim);
     changes(fit, fragments(fit, table))
+}
+
+/// The type of all events, where there is no column of types.
+fn fixed_type(fit: &Fit<'_>) -> String {
+    literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())
 }
 
 fn type_of_types<'a>(fit: &Fit<'a>, name: &str) -> &'a str {
@@ -92,7 +93,7 @@ fn columns_of(fit: &Fit<'_>, mut table: Table) -> Table {
         ("locked_at", &columns.locked_at),
         ("created_at", &columns.created_at),
     ] {
-        table = table.with(name, quoted(column));
+        table = table.with(name, quote_identifier(column));
     }
     let zone = |column: Option<&String>| {
         let is_zoneless = column
@@ -109,24 +110,28 @@ fn columns_of(fit: &Fit<'_>, mut table: Table) -> Table {
         table = table.with(name, zone(column));
     }
     let event_type = match &columns.event_type {
-        Some(name) => format!("e.{}::text", quoted(name)),
-        None => format!("{}::text", literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())),
+        Some(name) => format!("e.{}::text", quote_identifier(name)),
+        None => format!("{}::text", fixed_type(fit)),
     };
-    let text =
-        |column: Option<&String>| column.map_or("NULL::text".to_owned(), |name| format!("e.{}::text", quoted(name)));
+    let text = |column: Option<&String>| {
+        column.map_or("NULL::text".to_owned(), |name| format!("e.{}::text", quote_identifier(name)))
+    };
     let limit = fit.outbox.max_attempts;
     let max_attempts = columns.max_attempts.as_ref().map_or(format!("{limit}"), |name| {
-        format!("least(coalesce(e.{}, {limit})::bigint, 1000000)::integer", quoted(name))
+        format!("least(coalesce(e.{}, {limit})::bigint, 1000000)::integer", quote_identifier(name))
     });
     table
-        .with("type_column", columns.event_type.as_ref().map_or("NULL".to_owned(), |name| quoted(name)))
+        .with("type_column", columns.event_type.as_ref().map_or("NULL".to_owned(), |name| quote_identifier(name)))
         .with("event_type", event_type)
         .with("subject", text(columns.subject.as_ref()))
         .with("headers", text(columns.headers.as_ref()))
         .with("last_error", text(columns.last_error.as_ref()))
         .with("max_attempts", max_attempts)
-        .with("spent", format!("least(coalesce(e.{}, 0)::bigint, {MOST_ATTEMPTS})::integer", quoted(&columns.attempts)))
-        .with("id_text", format!("e.{}::text", quoted(&columns.id)))
+        .with(
+            "spent",
+            format!("least(coalesce(e.{}, 0)::bigint, {MOST_ATTEMPTS})::integer", quote_identifier(&columns.attempts)),
+        )
+        .with("id_text", format!("e.{}::text", quote_identifier(&columns.id)))
 }
 
 fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
@@ -134,13 +139,8 @@ fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
     let labels = &fit.outbox.labels;
     let cast = |label: &str| format!("{}::{of_status}", literal(label));
     let mut words = String::new();
-    for (name, status) in [
-        ("pending", Status::Pending),
-        ("processing", Status::Processing),
-        ("completed", Status::Completed),
-        ("dead_letter", Status::DeadLetter),
-        ("skipped", Status::Skipped),
-    ] {
+    for status in Status::ALL {
+        let name = status.as_str();
         if let Some(label) = labels.of(status) {
             let _ = write!(words, " WHEN {} THEN '{name}'", cast(label));
         }
@@ -210,7 +210,7 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
          {created_at} AS created_at, {processed_at} AS processed_at, {{dead_at}} AS dead_at, {{last_error}} AS last_error"
     );
     let lanes = match &columns.event_type {
-        None => format!("SELECT {}::text AS event_type", literal(fit.outbox.fixed_type.as_deref().unwrap_or_default())),
+        None => format!("SELECT {event_type} AS event_type", event_type = table.render("{event_type}")),
         Some(_) if fit.has_lane_index() => table.render(include_str!("sql/lanes_by_index.sql")),
         Some(_) => table.render(
             "SELECT DISTINCT e.{type_column} AS event_type FROM {events} AS e WHERE e.{status} = {pending} AND {filter}",
@@ -230,7 +230,7 @@ fn shown(instant: &str) -> String {
 
 /// The column of the end, as statements name it.
 fn ended(fit: &Fit<'_>) -> String {
-    fit.outbox.columns.processed_at.as_ref().map_or(String::new(), |name| format!("e.{}", quoted(name)))
+    fit.outbox.columns.processed_at.as_ref().map_or(String::new(), |name| format!("e.{}", quote_identifier(name)))
 }
 
 /// What statements change beside the status, as far as the table has it: pieces of SET lists, each behind a comma.
@@ -253,7 +253,7 @@ impl Changes {
     /// The instant of the end, for the final states that write it.
     fn ended(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
         let on = |status: Status| fit.outbox.processed_at_on.contains(&status);
-        let (ended, now) = (quoted(name), table.render("now() {processed_at_zone}"));
+        let (ended, now) = (quote_identifier(name), table.render("now() {processed_at_zone}"));
         let words = [Status::Completed, Status::DeadLetter, Status::Skipped].into_iter().filter(|status| on(*status));
         let words: Vec<String> = words.map(|status| format!("'{status}'")).collect();
         let is_one = if words.is_empty() {
@@ -278,7 +278,7 @@ impl Changes {
 
     /// Why it ended, or failed.
     fn error(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
-        let (columns, error) = (&fit.outbox.columns, quoted(name));
+        let (columns, error) = (&fit.outbox.columns, quote_identifier(name));
         // A column of limited length would refuse a longer text, and with it the settlement.
         let length = length(fit.type_of(name));
         let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
@@ -306,17 +306,19 @@ fn changes(fit: &Fit<'_>, table: Table) -> Table {
         changes.error(fit, &table, name);
     }
     if let Some(max_attempts) = &columns.max_attempts {
-        let name = quoted(max_attempts);
+        let name = quote_identifier(max_attempts);
         put(&mut changes.requeue, format!("{name} = coalesce($3, e.{name})"));
     }
     let nullable = |name: Option<&String>| name.and_then(|name| fit.column(name)).filter(|column| column.nullable);
     let never: Vec<String> = [Some(&columns.available_at), columns.event_type.as_ref()]
         .into_iter()
         .filter_map(nullable)
-        .map(|column| format!("e.{} IS NULL", quoted(&column.name)))
+        .map(|column| format!("e.{} IS NULL", quote_identifier(&column.name)))
         .collect();
-    let untyped =
-        columns.event_type.as_ref().map_or_else(|| NEVER.to_owned(), |name| format!("e.{} IS NULL", quoted(name)));
+    let untyped = columns
+        .event_type
+        .as_ref()
+        .map_or_else(|| NEVER.to_owned(), |name| format!("e.{} IS NULL", quote_identifier(name)));
     let table = table
         .with("is_untyped", untyped)
         .with("settle_columns", changes.settle_columns)
@@ -335,8 +337,8 @@ fn insert(fit: &Fit<'_>, table: Table) -> Table {
     let columns = &fit.outbox.columns;
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut put = |name: &str, value: String| {
-        if pairs.iter().all(|(known, _)| *known != quoted(name)) {
-            pairs.push((quoted(name), value));
+        if pairs.iter().all(|(known, _)| *known != quote_identifier(name)) {
+            pairs.push((quote_identifier(name), value));
         }
     };
     if fit.id_kind() != IdKind::Number {

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use sqlx::{Connection, Row};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Row};
 
-use super::claim::is_of_a_value;
+use super::claim::{fetch_values, is_of_a_value};
 use super::rows::{event, event_with_payload, id};
+use super::statements::Statements;
 use super::{AdoptedStore, PayloadKind};
 use crate::event::{Event, EventId};
 use crate::store::postgres::rows::date_time;
@@ -13,6 +16,9 @@ use crate::store::{
     DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError, Transition, micros,
 };
 use crate::timestamp::Timestamp;
+
+/// A statement that makes an event skipped.
+type Skip = fn(&Statements) -> Query<'_, Postgres, PgArguments>;
 
 impl AdoptedStore {
     /// One event as it is now.
@@ -22,20 +28,8 @@ impl AdoptedStore {
             .read((id, with_payload), |statements, (id, with_payload), connection| {
                 Box::pin(async move {
                     let query = |with_payload: bool| statements.event().bind(id).bind(with_payload);
-                    let mut savepoint = connection.begin().await?;
-                    let row = match query(*with_payload).fetch_optional(&mut *savepoint).await {
-                        // The payload cannot be written out: the event is shown without it.
-                        Err(error) if is_of_a_value(&error) => {
-                            savepoint.rollback().await?;
-                            query(false).fetch_optional(connection).await?
-                        }
-                        row => {
-                            let row = row?;
-                            savepoint.commit().await?;
-                            row
-                        }
-                    };
-                    row.as_ref().map(event_with_payload).transpose()
+                    let rows = shown(statements, *with_payload, query, connection).await?;
+                    rows.first().map(event_with_payload).transpose()
                 })
             })
             .await?;
@@ -44,31 +38,23 @@ impl AdoptedStore {
 
     /// pending → skipped, where the table has a label for it.
     pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
-        let changed = self
-            .call((known, reason.to_owned()), |statements, (id, reason), connection| {
-                Box::pin(async move {
-                    if !statements.has_skipped {
-                        return Ok(None);
-                    }
-                    let query = statements.cancel().bind(id).bind(reason);
-                    query.fetch_optional(connection).await?.as_ref().map(event).transpose()
-                })
-            })
-            .await?;
-        self.transition(id, changed).await
+        self.skip(id, reason, Statements::cancel).await
     }
 
     /// `dead_letter` → skipped, where the table has a label for it.
     pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+        self.skip(id, reason, Statements::discard).await
+    }
+
+    async fn skip(&self, id: &EventId, reason: &str, change: Skip) -> Result<Transition, StoreError> {
         let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
         let changed = self
-            .call((known, reason.to_owned()), |statements, (id, reason), connection| {
+            .call((known, reason.to_owned(), change), |statements, (id, reason, change), connection| {
                 Box::pin(async move {
                     if !statements.has_skipped {
                         return Ok(None);
                     }
-                    let query = statements.discard().bind(id).bind(reason);
+                    let query = change(statements).bind(id).bind(reason);
                     query.fetch_optional(connection).await?.as_ref().map(event).transpose()
                 })
             })
@@ -123,19 +109,7 @@ impl AdoptedStore {
                             .bind(i64::from(query.limit))
                             .bind(with_payload)
                     };
-                    let mut savepoint = connection.begin().await?;
-                    let rows = match page(query.with_payload).fetch_all(&mut *savepoint).await {
-                        // A payload of the page cannot be written out: the page is shown without payloads.
-                        Err(error) if is_of_a_value(&error) => {
-                            savepoint.rollback().await?;
-                            page(false).fetch_all(connection).await?
-                        }
-                        rows => {
-                            let rows = rows?;
-                            savepoint.commit().await?;
-                            rows
-                        }
-                    };
+                    let rows = shown(statements, query.with_payload, page, connection).await?;
                     rows.iter().map(event_with_payload).collect()
                 })
             })
@@ -191,5 +165,21 @@ impl AdoptedStore {
             })
         })
         .await
+    }
+}
+
+/// Reads events with their payloads, if they are wanted; where one cannot be written out, all of them without.
+async fn shown<'q>(
+    statements: &Statements,
+    with_payload: bool,
+    query: impl Fn(bool) -> Query<'q, Postgres, PgArguments>,
+    connection: &mut PgConnection,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    if !with_payload {
+        return query(false).fetch_all(connection).await;
+    }
+    match fetch_values(statements, query(true), connection).await {
+        Err(error) if is_of_a_value(&error) => query(false).fetch_all(connection).await,
+        rows => rows,
     }
 }

@@ -1,15 +1,15 @@
 //! Settling in an adopted table, extending leases, and taking back expired ones.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 use sqlx::Row;
 
 use super::AdoptedStore;
 use super::rows::{id, lease, status};
-use crate::event::{EventId, Status};
+use crate::event::EventId;
 use crate::lease::Lease;
-use crate::outcome::{Change, Settlement};
+use crate::outcome::Settlement;
+use crate::store::postgres::settle::{Written, latest_by_id};
 use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
 
 /// Settlements as the statement takes them: one array per field.
@@ -26,39 +26,25 @@ struct Arrays {
 
 impl Arrays {
     fn push(&mut self, settlement: &Settlement) {
-        let (status, spent, delay, after_lease, error) = match &settlement.change {
-            Change::Complete => (Status::Completed, 0, None, false, None),
-            Change::Retry { delay, after_lease, error } => {
-                (Status::Pending, 1, Some(*delay), *after_lease, Some(error))
-            }
-            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason)),
-            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason)),
-            Change::DeadLetter { spends_attempt, error } => {
-                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error))
-            }
-            Change::Release => (Status::Pending, 0, None, false, None),
-        };
+        let Written { status, spent, delay, after_lease, error } = Written::of(&settlement.change);
         self.ids.push(settlement.lease.event_id.to_string());
         self.fences.push(settlement.lease.claim_no);
         self.statuses.push(status.as_str());
         self.spent.push(spent);
-        self.delays.push(delay.map(micros));
+        self.delays.push(delay);
         self.after_lease.push(after_lease);
         self.errors.push(error.cloned());
     }
 }
 
 impl AdoptedStore {
-    /// Writes all settlements in one statement. Of several leases of one event only the latest can be alive.
+    /// Writes all settlements in one statement.
     pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let mut latest: Vec<&Settlement> = settlements.iter().collect();
-        latest.sort_by_key(|settlement| (settlement.lease.event_id.clone(), Reverse(settlement.lease.claim_no)));
-        latest.dedup_by_key(|settlement| settlement.lease.event_id.clone());
         let mut arrays = Arrays::default();
-        for settlement in latest {
+        for settlement in latest_by_id(settlements) {
             arrays.push(settlement);
         }
         self.call(arrays, |statements, arrays, connection| {

@@ -5,7 +5,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::fit::{Fit, IdKind, PayloadKind};
-use super::names::NEVER;
+use super::names::{NEVER, names};
 
 macro_rules! statements {
     ($($name:ident),+ $(,)?) => {
@@ -26,7 +26,7 @@ macro_rules! statements {
         impl Statements {
             /// Renders all statements.
             pub(super) fn new(fit: &Fit<'_>, max_payload_bytes: usize, prepared: bool) -> Self {
-                let names = fit.names(max_payload_bytes);
+                let names = names(fit, max_payload_bytes);
                 let columns = &fit.outbox.columns;
                 Self {
                     prepared,
@@ -41,6 +41,11 @@ macro_rules! statements {
                         names.render(include_str!(concat!("sql/", stringify!($name), ".sql")))
                     ).into_sql_str(),)+
                 }
+            }
+
+            /// Whether a pooler in transaction mode stands between, so that each call is one transaction.
+            pub(super) fn pooled(&self) -> bool {
+                !self.prepared
             }
 
             $(pub(super) fn $name(&self) -> Query<'_, Postgres, PgArguments> {

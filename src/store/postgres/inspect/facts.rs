@@ -1,5 +1,7 @@
 //! What the catalogue says about a table, as plain values that guesses can be made from.
 
+use crate::store::table::quote_identifier;
+
 /// A table as it is.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -94,7 +96,7 @@ impl Facts {
     /// The table's name as SQL writes it, every part in quotes.
     #[must_use]
     pub fn quoted_name(&self) -> String {
-        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+        format!("{}.{}", quote_identifier(&self.schema), quote_identifier(&self.table))
     }
 
     /// The table's name with quotes only where they are needed.
@@ -114,25 +116,25 @@ impl Facts {
     pub fn primary_key(&self) -> Option<&Column> {
         let index = self.indexes.iter().find(|index| index.primary)?;
         match index.keys.as_slice() {
-            [key] => self.columns.iter().find(|column| *key == readable(&column.name) || *key == quoted(&column.name)),
+            [key] => self.columns.iter().find(|column| names(key, &column.name)),
             _ => None,
         }
     }
 }
 
 /// A table's name with quotes only where they are needed.
-pub(in crate::store::postgres) fn readable_name(schema: &str, table: &str) -> String {
+pub(super) fn readable_name(schema: &str, table: &str) -> String {
     format!("{}.{}", readable(schema), readable(table))
 }
 
 /// An identifier with quotes only where they are needed.
-pub(in crate::store::postgres) fn readable(name: &str) -> String {
+pub(super) fn readable(name: &str) -> String {
     let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
-    if begins_well && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
+    if begins_well && name.chars().all(plain) { name.to_owned() } else { quote_identifier(name) }
 }
 
-/// An identifier in quotes.
-pub(in crate::store::postgres) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+/// Whether an index's key, as the server writes it, is this column.
+pub(in crate::store::postgres) fn names(key: &str, column: &str) -> bool {
+    key == readable(column) || key == quote_identifier(column)
 }

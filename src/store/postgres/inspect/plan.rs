@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::columns::Role;
-use super::facts::{Facts, Index, quoted, readable};
+use super::facts::{Facts, Index, names};
 use super::labels::mentions;
 use super::proposal::Proposal;
 use super::proposal::label_literal;
@@ -95,9 +95,7 @@ impl Judge<'_> {
     }
 
     fn begins_with(&self, index: &Index, keys: &[Role]) -> bool {
-        let is = |key: &String, role: Role| {
-            self.proposal.column(role).is_some_and(|name| *key == readable(name) || *key == quoted(name))
-        };
+        let is = |key: &String, role: Role| self.proposal.column(role).is_some_and(|name| names(key, name));
         let partial = index.predicate.is_some() && keys == [Role::Id];
         let same = keys.iter().zip(&index.keys).all(|(role, key)| is(key, *role));
         index.valid && !partial && index.keys.len() >= keys.len() && same

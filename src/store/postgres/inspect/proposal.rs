@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::columns::{self, Role};
-use super::facts::{Facts, Kind, Sampled, quoted};
+use super::facts::{Facts, Kind, Sampled};
 use super::{labels, notes};
 use crate::event::Status;
+use crate::store::table::quote_identifier;
 
 /// Something that was found, and why it should be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -123,5 +124,5 @@ pub(super) fn label_literal(label: &str) -> String {
 
 /// A column as statements write it.
 pub(super) fn column_sql(proposal: &Proposal, role: Role) -> Option<String> {
-    proposal.column(role).map(quoted)
+    proposal.column(role).map(quote_identifier)
 }

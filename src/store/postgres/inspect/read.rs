@@ -6,9 +6,10 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
 
 use super::columns::Role;
-use super::facts::{Column, Facts, Index, Kind, Sampled, quoted, readable_name};
+use super::facts::{Column, Facts, Index, Kind, Sampled, readable_name};
 use super::proposal::Found;
 use crate::store::description::TableName;
+use crate::store::table::quote_identifier;
 
 /// Rows that a sample looks at.
 const SAMPLED_ROWS: u32 = 10_000;
@@ -139,13 +140,13 @@ pub(super) async fn sample(
     columns: &BTreeMap<Role, Found>,
 ) -> Result<Vec<Sampled>, sqlx::Error> {
     let Some(status) = columns.get(&Role::Status) else { return Ok(Vec::new()) };
-    let column = |role| columns.get(&role).map_or("NULL::text".to_owned(), |found| quoted(&found.value));
+    let column = |role| columns.get(&role).map_or("NULL::text".to_owned(), |found| quote_identifier(&found.value));
     let sql = format!(
         "SELECT s.label, count(*), count(s.locked), count(s.processed), count(s.failed) \
          FROM (SELECT {status}::text AS label, {locked} AS locked, {processed} AS processed, {failed} AS failed \
                FROM {table} LIMIT {SAMPLED_ROWS}) AS s \
          WHERE s.label IS NOT NULL GROUP BY s.label ORDER BY count(*) DESC, s.label LIMIT 20",
-        status = quoted(&status.value),
+        status = quote_identifier(&status.value),
         locked = column(Role::LockedAt),
         processed = column(Role::ProcessedAt),
         failed = column(Role::LastError),
