@@ -71,6 +71,8 @@ pub struct Index {
     pub primary: bool,
     /// False while it is built, and for ever when that failed.
     pub valid: bool,
+    /// Whether its entries have an order, so that a list can be read along it.
+    pub ordered: bool,
     /// Columns or expressions, as the server writes them.
     pub keys: Vec<String>,
     /// The condition of a partial index.
