@@ -9,11 +9,12 @@ use outboxd::lease::{ClaimedEvent, Lease};
 use outboxd::outcome::Change;
 use outboxd::store::description::{Columns, Description, Labels, TableName};
 use outboxd::store::table::Table;
-use outboxd::store::{Claim, LaneClaim, Store, connect_adopted};
+use outboxd::store::{Claim, LaneClaim, Store, StoreOptions, connect_adopted};
 
 use super::super::{LEASE, settlement};
 use crate::adopted::{drizzle, prisma};
 use crate::support::database::TestDb;
+use crate::support::pooler::Pooler;
 
 /// A table, its store, and a way past the store.
 pub struct Ground {
@@ -31,6 +32,7 @@ pub struct Ground {
     pub is_own: bool,
     /// The limit of a new event.
     pub max_attempts: i32,
+    _pooler: Option<Pooler>,
 }
 
 /// What a described table looks like.
@@ -105,36 +107,41 @@ impl Ground {
             has_subject: true,
             is_own: true,
             max_attempts: 3,
+            _pooler: None,
         }
     }
 
     pub async fn domain_events() -> Self {
+        Self::described(Self::domain_shape(), false).await
+    }
+
+    /// The same behind a pooler in transaction mode.
+    pub async fn pooled_domain_events() -> Self {
+        Self::described(Self::domain_shape(), true).await
+    }
+
+    fn domain_shape() -> Shape {
         let columns =
             Columns { subject: Some("correlationId".to_owned()), ..columns(Some("type"), "occurredAt", "processedAt") };
-        Self::described(Shape {
+        Shape {
             tables: prisma::TABLES,
             description: description("public.\"DomainEvent\"", columns, labels("DONE", None)),
             other_kind: Some("other"),
-        })
-        .await
+        }
     }
 
     pub async fn notifications() -> Self {
         let columns = columns(Some("kind"), "createdAt", "deliveredAt");
         let labels = labels("DELIVERED", Some("SKIPPED"));
-        Self::described(Shape {
-            tables: prisma::TABLES,
-            description: description("\"NotificationDelivery\"", columns, labels),
-            other_kind: Some("other"),
-        })
-        .await
+        let description = description("\"NotificationDelivery\"", columns, labels);
+        Self::described(Shape { tables: prisma::TABLES, description, other_kind: Some("other") }, false).await
     }
 
     pub async fn webhooks() -> Self {
         let columns = columns(None, "createdAt", "deliveredAt");
         let description = description("\"WebhookDelivery\"", columns, labels("DELIVERED", None));
         let description = Description { fixed_type: Some("mail.sent".to_owned()), ..description };
-        Self::described(Shape { tables: prisma::TABLES, description, other_kind: None }).await
+        Self::described(Shape { tables: prisma::TABLES, description, other_kind: None }, false).await
     }
 
     pub async fn outbox_event() -> Self {
@@ -164,14 +171,19 @@ impl Ground {
         };
         // Ordered by due time, as when nothing is said.
         let description = Description { order_by: None, ..description("outbox_event", columns, labels) };
-        Self::described(Shape { tables: drizzle::TABLES, description, other_kind: Some("other") }).await
+        Self::described(Shape { tables: drizzle::TABLES, description, other_kind: Some("other") }, false).await
     }
 
-    async fn described(Shape { tables, description, other_kind }: Shape) -> Self {
+    async fn described(Shape { tables, description, other_kind }: Shape, is_pooled: bool) -> Self {
         let sql = TestDb::empty_postgres().await;
         let home = sql.migrated().await;
         sql.sql(tables).await;
-        let connect = || connect_adopted(&sql.options, description.clone(), Arc::clone(&home));
+        let pooler = is_pooled.then(|| Pooler::start(&sql.options.url));
+        let options = pooler.as_ref().map_or_else(
+            || sql.options.clone(),
+            |pooler| StoreOptions { pooler: true, ..StoreOptions::new(pooler.url()) },
+        );
+        let connect = || connect_adopted(&options, description.clone(), Arc::clone(&home));
         let (store, other) = (connect().await.unwrap(), connect().await.unwrap());
         let quoted = |name: &str| format!("\"{name}\"");
         let mut names = Table::bare()
@@ -199,6 +211,7 @@ impl Ground {
             has_subject: description.columns.subject.is_some(),
             is_own: false,
             max_attempts: 3,
+            _pooler: pooler,
         }
     }
 

@@ -42,6 +42,11 @@ macro_rules! on_every_table {
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            async fn domain_events_of_prisma_behind_a_pooler() {
+                check(Ground::pooled_domain_events().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
             async fn notifications_of_prisma() {
                 check(Ground::notifications().await).await;
             }
