@@ -38,8 +38,10 @@ macro_rules! store_test {
 }
 
 mod actions;
+mod adopted;
 mod bulk;
 mod claiming;
+mod conformance;
 mod counting;
 mod dropping;
 mod enqueueing;

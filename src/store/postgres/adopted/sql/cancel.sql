@@ -3,7 +3,7 @@
 WITH changed AS (
     UPDATE {events} AS e
     SET {status} = {skipped}{skip_rest}
-    WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND $2::text IS NOT NULL
+    WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND $2::text IS NOT NULL AND {filter}
     RETURNING {event_columns}
 ),
 noted AS (
