@@ -103,6 +103,6 @@ pub(super) fn given<'a>(pairs: impl IntoIterator<Item = (&'a str, Option<String>
 }
 
 /// A query parameter that is given several times.
-pub(super) fn each<'a>(name: &'a str, values: Vec<String>) -> impl Iterator<Item = (&'a str, String)> {
+pub(super) fn each(name: &str, values: Vec<String>) -> impl Iterator<Item = (&str, String)> {
     values.into_iter().map(move |value| (name, value))
 }

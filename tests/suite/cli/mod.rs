@@ -1,5 +1,8 @@
 //! The command line, tried through the real program, on a `SQLite` file where the database does not matter.
 
+mod operating;
+mod remote;
+
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
