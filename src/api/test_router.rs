@@ -131,7 +131,8 @@ async fn a_trailing_slash_is_the_same_resource() {
 #[tokio::test]
 async fn a_wrong_method_is_405_with_those_that_are_right() {
     for (method, path, allow) in [
-        (Method::GET, "/v1/events", "POST"),
+        (Method::PUT, "/v1/events", "POST,GET,HEAD"),
+        (Method::GET, "/v1/dead-letters/requeue", "POST"),
         (Method::HEAD, "/v1/process", "GET, POST"),
         (Method::DELETE, "/v1/process", "GET, POST"),
         (Method::PUT, "/v1/process/", "GET, POST"),
