@@ -4,6 +4,7 @@
 mod drizzle;
 mod prisma;
 mod side_by_side;
+mod sqlite;
 mod unseen;
 
 use std::net::SocketAddr;
