@@ -23,41 +23,16 @@ struct Picked {
 impl AdoptedStore {
     /// The lanes with something pending or expired. Rows that nobody could ever claim are buried on the way.
     pub(super) async fn find_lanes(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
-        self.bury_unreadable().await?;
         let after = after.map(str::to_owned);
-        self.read(move |statements, connection| {
-            Box::pin(async move {
-                let expired = types(&statements.expired_types().fetch_all(&mut *connection).await?)?;
-                let mut lanes = types(&statements.find_lanes().fetch_all(&mut *connection).await?)?;
-                lanes.extend(expired.iter().cloned());
-                let behind = lanes.into_iter().filter(|lane| after.as_ref().is_none_or(|after| lane > after));
-                let mut fronts = Vec::new();
-                for event_type in behind.take(limit as usize) {
-                    let peek = front(statements, &event_type, None, connection).await?;
-                    // No scan position is used: any says that there is something to claim.
-                    let somewhere = || Position { available_at: Timestamp::from_micros(0), id: EventId::from_text("") };
-                    fronts.push(LaneFront {
-                        claimable: peek.claimable.then(somewhere),
-                        claimed_at_front: expired.contains(&event_type),
-                        next_due_at: peek.next_due_at,
-                        event_type,
-                    });
-                }
-                Ok(fronts)
-            })
-        })
-        .await
+        let (fronts, has_unreadable) =
+            self.read(move |statements, connection| Box::pin(look(statements, after, limit, connection))).await?;
+        if has_unreadable {
+            self.bury_unreadable().await?;
+        }
+        Ok(fronts)
     }
 
     async fn bury_unreadable(&self) -> Result<(), StoreError> {
-        let is_any = self
-            .read(|statements, connection| {
-                Box::pin(async move { statements.unreadable().fetch_one(connection).await?.try_get::<bool, _>(0) })
-            })
-            .await?;
-        if !is_any {
-            return Ok(());
-        }
         let buried = self
             .call(|statements, connection| {
                 Box::pin(async move {
@@ -160,6 +135,39 @@ fn lanes_as_json(claim: &Claim) -> String {
     serde_json::json!(types).to_string()
 }
 
+/// The lanes behind `after`, and whether there are rows that nobody could ever claim.
+async fn look(
+    statements: &Statements,
+    after: Option<String>,
+    limit: u32,
+    connection: &mut SqliteConnection,
+) -> Result<(Vec<LaneFront>, bool), sqlx::Error> {
+    let mut has_unreadable: bool = statements.unreadable().fetch_one(&mut *connection).await?.try_get(0)?;
+    let expired = types(&statements.expired_types().fetch_all(&mut *connection).await?)?;
+    let mut lanes = types(&statements.find_lanes().fetch_all(&mut *connection).await?)?;
+    lanes.extend(expired.iter().cloned());
+    let behind = lanes.into_iter().filter(|lane| after.as_ref().is_none_or(|after| lane > after));
+    let mut fronts = Vec::new();
+    for event_type in behind.take(limit as usize) {
+        let row = statements.front().bind(event_type.clone()).fetch_one(&mut *connection).await?;
+        has_unreadable |= row.try_get::<bool, _>(2)?;
+        let peek = peeked(&row)?;
+        // No scan position is used: any says that there is something to claim.
+        let somewhere = || Position { available_at: Timestamp::from_micros(0), id: EventId::from_text("") };
+        fronts.push(LaneFront {
+            claimable: peek.claimable.then(somewhere),
+            claimed_at_front: expired.contains(&event_type),
+            next_due_at: peek.next_due_at,
+            event_type,
+        });
+    }
+    Ok((fronts, has_unreadable))
+}
+
+fn peeked(row: &SqliteRow) -> Result<Peek, sqlx::Error> {
+    Ok(Peek { claimable: row.try_get(0)?, next_due_at: instant(row, 1)? })
+}
+
 /// What stands at the front of one lane, or of one subject's part of it.
 async fn front(
     statements: &Statements,
@@ -171,8 +179,7 @@ async fn front(
         None => statements.front().bind(event_type.to_owned()),
         Some(subject) => statements.front_of_subject().bind(event_type.to_owned()).bind(subject.to_owned()),
     };
-    let row = query.fetch_one(connection).await?;
-    Ok(Peek { claimable: row.try_get(0)?, next_due_at: instant(&row, 1)? })
+    peeked(&query.fetch_one(connection).await?)
 }
 
 /// Buries what has been claimed and can never be delivered, in the same transaction.

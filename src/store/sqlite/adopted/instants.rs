@@ -117,7 +117,7 @@ impl Form {
     /// Whether the instant of the column lies before `micros`, or is none.
     pub(super) fn is_before(self, column: &str, micros: &str) -> String {
         let bound = self.write(micros);
-        let never = self.is_never(column);
+        let never = self.never(column).join(" OR ");
         match self.0 {
             Instants::Microseconds | Instants::Milliseconds | Instants::Seconds => {
                 format!("({column} < {bound} OR {never})")
@@ -128,14 +128,13 @@ impl Form {
         }
     }
 
-    /// Whether the value is of a kind that no comparison ever finds due.
-    pub(super) fn is_never(self, column: &str) -> String {
-        let behind = self.behind();
-        if self.0.is_number() {
-            format!("{column} IS NULL OR {column} >= {behind}")
-        } else {
-            format!("{column} IS NULL OR {column} < '' OR {column} >= {behind}")
+    /// What is said of a value that no comparison ever finds due.
+    pub(super) fn never(self, column: &str) -> Vec<String> {
+        let mut never = vec![format!("{column} IS NULL"), format!("{column} >= {}", self.behind())];
+        if !self.0.is_number() {
+            never.push(format!("{column} < ''"));
         }
+        never
     }
 
     /// What sorts behind all instants: any text behind numbers, letters behind digits.

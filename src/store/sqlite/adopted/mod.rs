@@ -17,6 +17,8 @@ mod limitations;
 mod look;
 mod names;
 mod operate;
+#[cfg(test)]
+mod plans;
 mod rows;
 mod settle;
 mod statements;

@@ -29,7 +29,9 @@ pub(super) struct Parts {
     /// The type as text, whatever it is.
     pub(super) event_type: String,
     pub(super) status_word: String,
-    pub(super) is_untyped: String,
+    /// What is said of a type that is no text; nothing where there is no such column.
+    untyped: Vec<String>,
+    is_untyped: String,
 }
 
 /// A value that is text in any case; read as bytes, for it may be no UTF-8.
@@ -68,7 +70,7 @@ pub(super) fn names(fit: &Fit<'_>) -> Table {
         .with("is_due", due.is_due(&available, NOW))
         .with("is_later", due.is_later(&available, NOW))
         .with("is_expired", lock.is_before(&locked, &format!("{NOW} - {}", parts.lease)))
-        .with("id_is_sound", format!("NOT ({})", is_nameless(fit)))
+        .with("id_is_sound", format!("NOT {}", any_of(&nameless(fit))))
         .with("never_claimable", never_claimable(fit, &parts, due))
         .with("why_never", why_never(fit, &parts))
         .with("is_untyped", &parts.is_untyped)
@@ -79,6 +81,7 @@ pub(super) fn names(fit: &Fit<'_>) -> Table {
         .with("status_word", &parts.status_word)
         .with("available_us", &parts.available_us)
         .with("now", NOW);
+    let table = asked(fit, &parts, due, table);
     changes::with(fit, &parts, columns_read(fit, &parts, table))
 }
 
@@ -95,16 +98,11 @@ impl Parts {
         let locked_us = read(&columns.locked_at);
         let limit = i64::from(outbox.max_attempts);
         let event_type = columns.event_type.as_ref().map(|name| quote_identifier(name));
-        let is_untyped = event_type
-            .as_ref()
-            .map_or_else(|| "0".to_owned(), |column| format!("({column} IS NULL OR {column} < '' OR {column} >= x'')"));
+        let untyped: Vec<String> = event_type.iter().flat_map(|column| not_of_text(column)).collect();
         let fixed = || literal(outbox.fixed_type.as_deref().unwrap_or_default());
-        let mut words = String::new();
-        for status in Status::ALL {
-            if let Some(label) = outbox.labels.of(status) {
-                words.push_str(&format!(" WHEN {} THEN '{status}'", fit.label(label)));
-            }
-        }
+        let labels = Status::ALL.into_iter().filter_map(|status| Some((status, outbox.labels.of(status)?)));
+        let words: Vec<String> =
+            labels.map(|(status, label)| format!("WHEN {} THEN '{status}'", fit.label(label))).collect();
         Self {
             spent: number(&columns.attempts, 0),
             max_attempts: columns.max_attempts.as_ref().map_or_else(|| limit.to_string(), |name| number(name, limit)),
@@ -119,8 +117,9 @@ impl Parts {
             locked_us,
             lease: micros(outbox.lease),
             event_type: event_type.unwrap_or_else(fixed),
-            status_word: format!("CASE {}{words} ELSE 'unknown' END", quote_identifier(&columns.status)),
-            is_untyped,
+            status_word: format!("CASE {} {} ELSE 'unknown' END", quote_identifier(&columns.status), words.join(" ")),
+            is_untyped: any_of(&untyped),
+            untyped,
         }
     }
 }
@@ -134,22 +133,57 @@ fn labels(fit: &Fit<'_>, mut table: Table) -> Table {
     table.with("has_skipped", i32::from(labels.skipped.is_some()).to_string())
 }
 
-/// Whether a row cannot be found again by its id.
-fn is_nameless(fit: &Fit<'_>) -> String {
-    let id = quote_identifier(&fit.outbox.columns.id);
+/// What is said of a value that is no text.
+fn not_of_text(column: &str) -> [String; 3] {
+    [format!("{column} IS NULL"), format!("{column} < ''"), format!("{column} >= x''")]
+}
+
+fn any_of(terms: &[String]) -> String {
+    if terms.is_empty() { "0".to_owned() } else { format!("({})", terms.join(" OR ")) }
+}
+
+/// What is said of a row that cannot be found again by its id.
+fn nameless(fit: &Fit<'_>) -> Vec<String> {
+    let name = &fit.outbox.columns.id;
+    let id = quote_identifier(name);
     match fit.id_kind {
-        IdKind::Number => format!("{id} IS NULL OR {id} >= ''"),
-        IdKind::Text if fit.affinity(&fit.outbox.columns.id) == Affinity::Numeric => {
-            format!("{id} IS NULL OR {id} >= x'' OR typeof({id}) = 'real'")
+        IdKind::Number if fit.facts.is_row_number(name) => Vec::new(),
+        IdKind::Number => vec![format!("{id} IS NULL"), format!("{id} >= ''")],
+        IdKind::Text if fit.affinity(name) == Affinity::Numeric => {
+            vec![format!("{id} IS NULL"), format!("{id} >= x''"), format!("typeof({id}) = 'real'")]
         }
-        IdKind::Text => format!("{id} IS NULL OR {id} < '' OR {id} >= x''"),
+        IdKind::Text => not_of_text(&id).into(),
     }
+}
+
+/// Whether there are rows that nobody could ever claim, in this lane and outside of all lanes. Asked for kind by kind, so
+/// that an index leads to each.
+fn asked(fit: &Fit<'_>, parts: &Parts, due: Form, table: Table) -> Table {
+    let [events, filter, status, pending, processing, of_lane, is_expired] =
+        ["{events}", "{filter}", "{status}", "{pending}", "{processing}", "{of_lane}", "{is_expired}"]
+            .map(|name| table.render(name));
+    let exists = |kinds: Vec<String>| {
+        let asked = kinds.iter().map(|kind| format!("EXISTS (SELECT 1 FROM {events} WHERE {kind} AND {filter})"));
+        asked.chain(["0".to_owned()]).collect::<Vec<_>>().join(" OR ")
+    };
+    let never = due.never(&quote_identifier(&fit.outbox.columns.available_at)).into_iter();
+    let in_lane = never.map(|never| format!("{status} = {pending} AND {of_lane} AND {never}"));
+    let untyped = parts.untyped.iter().flat_map(|untyped| {
+        [
+            format!("{status} = {pending} AND {untyped}"),
+            format!("{status} = {processing} AND {untyped} AND {is_expired}"),
+        ]
+    });
+    // The plus keeps the status out of the choice of an index: the id's own leads here.
+    let nameless = nameless(fit).into_iter().map(|nameless| format!("+{status} = {pending} AND {nameless}"));
+    let (in_lane, outside) = (exists(in_lane.collect()), exists(untyped.chain(nameless).collect()));
+    table.with("has_never_in_lane", in_lane).with("has_never", outside)
 }
 
 /// Whether nobody could ever claim a pending row.
 fn never_claimable(fit: &Fit<'_>, parts: &Parts, due: Form) -> String {
-    let never = due.is_never(&quote_identifier(&fit.outbox.columns.available_at));
-    format!("({never} OR {} OR {})", parts.is_untyped, is_nameless(fit))
+    let never = due.never(&quote_identifier(&fit.outbox.columns.available_at));
+    format!("({} OR {} OR {})", any_of(&never), parts.is_untyped, any_of(&nameless(fit)))
 }
 
 /// Why a row cannot be claimed, or not be delivered once it has been: the column that is the matter.
@@ -158,15 +192,15 @@ fn why_never(fit: &Fit<'_>, parts: &Parts) -> String {
     let said = |name: &str, what: &str| literal(&format!("{name} {what}"));
     let undue = said(&columns.available_at, "is no instant: nobody can say when the event is due");
     let untyped = said(columns.event_type.as_deref().unwrap_or_default(), "is no text: no lane has this event");
-    let nameless = said(&columns.id, "is no id: the event cannot be found again");
+    let unnamed = said(&columns.id, "is no id: the event cannot be found again");
     let uncounted = said(&columns.attempts, "is no integer: nobody can say how often the event has failed");
     let attempts = quote_identifier(&columns.attempts);
     format!(
-        "CASE WHEN ({}) IS NULL THEN {undue} WHEN {} THEN {untyped} WHEN {} THEN {nameless} \
+        "CASE WHEN ({}) IS NULL THEN {undue} WHEN {} THEN {untyped} WHEN {} THEN {unnamed} \
          WHEN {attempts} IS NOT NULL AND typeof({attempts}) <> 'integer' THEN {uncounted} END",
         parts.available_us,
         parts.is_untyped,
-        is_nameless(fit),
+        any_of(&nameless(fit)),
     )
 }
 
