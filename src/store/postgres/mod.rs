@@ -3,7 +3,7 @@
 //! Each call is one autocommit statement (enqueueing a batch with keys or ids is one short transaction), run by [`call`] to
 //! its end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
 
-mod adopted;
+pub mod adopted;
 mod call;
 mod claim;
 mod enqueue;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::support::receiver::Reply;
 
-const TABLES: &str = "
+pub const TABLES: &str = "
 CREATE TABLE outbox_event (
     id text PRIMARY KEY, event_type text NOT NULL, payload json NOT NULL, status text NOT NULL DEFAULT 'pending',
     attempts integer NOT NULL DEFAULT 0, max_attempts integer NOT NULL DEFAULT 10, available_at timestamp NOT NULL,

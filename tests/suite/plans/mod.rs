@@ -4,6 +4,7 @@
 //! statement is run on a million events in four ways: with a plan that was made on the empty table, with a plan made now
 //! from statistics of the empty table, and with fresh statistics, with and without regard to the arguments.
 
+mod adopted;
 mod dead_entries;
 mod explain;
 mod forced;

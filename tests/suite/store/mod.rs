@@ -37,7 +37,9 @@ macro_rules! store_test {
     };
 }
 
+mod adopted;
 mod claiming;
+mod conformance;
 mod counting;
 mod dropping;
 mod enqueueing;

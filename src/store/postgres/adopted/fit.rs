@@ -1,9 +1,16 @@
 //! Whether a description fits its table, and what the table does not allow.
 
+use uuid::Uuid;
+
 use crate::event::Status;
 use crate::store::StoreError;
 use crate::store::description::Description;
 use crate::store::postgres::inspect::facts::{Column, Facts, Kind, names as is_key};
+
+/// How many characters a type holds, where it says so.
+pub(super) fn length(type_name: &str) -> Option<usize> {
+    type_name.starts_with("char").then(|| type_name.split_once('(')?.1.strip_suffix(')')?.parse().ok())?
+}
 
 /// A description that fits, with what the catalogue adds to it.
 pub(super) struct Fit<'a> {
@@ -15,8 +22,27 @@ pub(super) struct Fit<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdKind {
     Uuid,
-    Text,
-    Number,
+    /// Text of at most so many characters.
+    Text {
+        most: usize,
+    },
+    /// Whole numbers up to this one.
+    Number {
+        largest: i64,
+    },
+}
+
+impl IdKind {
+    /// Whether a row of the table can be called so. What the database would cut, or refuse to read, cannot.
+    pub(super) fn holds(self, text: &str) -> bool {
+        match self {
+            Self::Uuid => text.parse::<Uuid>().is_ok(),
+            Self::Text { most } => !text.contains('\0') && text.chars().count() <= most,
+            Self::Number { largest } => text
+                .parse::<i64>()
+                .is_ok_and(|number| number.to_string() == text && (-largest - 1..=largest).contains(&number)),
+        }
+    }
 }
 
 /// How payloads are kept.
@@ -169,10 +195,17 @@ impl<'a> Fit<'a> {
     }
 
     pub(super) fn id_kind(&self) -> IdKind {
+        let type_name = self.type_of(&self.outbox.columns.id);
         match self.column(&self.outbox.columns.id).map(|column| &column.kind) {
             Some(Kind::Uuid) => IdKind::Uuid,
-            Some(Kind::Integer) => IdKind::Number,
-            Some(_) | None => IdKind::Text,
+            Some(Kind::Integer) => IdKind::Number {
+                largest: match type_name {
+                    "smallint" => i64::from(i16::MAX),
+                    "integer" => i64::from(i32::MAX),
+                    _ => i64::MAX,
+                },
+            },
+            Some(_) | None => IdKind::Text { most: length(type_name).unwrap_or(usize::MAX) },
         }
     }
 

@@ -15,7 +15,7 @@ mod settle;
 mod statements;
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,7 +24,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use self::fit::{Fit, IdKind, PayloadKind};
+use self::fit::{Fit, PayloadKind};
 use self::statements::Statements;
 use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
 use super::inspect::read::{Relation, relation};
@@ -47,7 +47,8 @@ pub struct AdoptedStore {
     caller: Caller<()>,
     description: Description,
     home: Arc<dyn Store>,
-    statements: OnceCell<Arc<Statements>>,
+    /// Filled by the first call that could read the catalogue; an altered table empties it again.
+    statements: Mutex<Arc<OnceCell<Arc<Statements>>>>,
     max_payload_bytes: usize,
     prepared: bool,
 }
@@ -79,10 +80,26 @@ impl AdoptedStore {
             caller: Caller::with_settings(options, connect, (), ADOPTED_SETTINGS),
             description,
             home,
-            statements: OnceCell::new(),
+            statements: Mutex::default(),
             max_payload_bytes: options.max_payload_bytes,
             prepared: !options.pooler,
         })
+    }
+
+    /// Every statement's name and text, for whoever looks at their plans.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read, or the description does not fit.
+    #[doc(hidden)]
+    pub async fn texts(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        Ok(self.statements().await?.texts())
+    }
+
+    /// What is set in every session of such a store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> [(&'static str, &'static str); 5] {
+        ADOPTED_SETTINGS
     }
 
     fn name(&self) -> &str {
@@ -95,7 +112,25 @@ impl AdoptedStore {
 
     /// The statements; the first call reads the catalogue.
     async fn statements(&self) -> Result<Arc<Statements>, StoreError> {
-        self.statements.get_or_try_init(|| self.resolve()).await.cloned()
+        let cell = Arc::clone(&self.cell());
+        cell.get_or_try_init(|| self.resolve()).await.cloned()
+    }
+
+    fn cell(&self) -> MutexGuard<'_, Arc<OnceCell<Arc<Statements>>>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges an error of a call. One that says that the table is not as it was makes the next call read the catalogue
+    /// again, and says what is wrong with it by now.
+    async fn judged(&self, error: StoreError) -> StoreError {
+        if !matches!(error, StoreError::SchemaOutdated) {
+            return error;
+        }
+        *self.cell() = Arc::default();
+        self.statements().await.err().unwrap_or_else(|| StoreError::Unavailable {
+            reason: format!("outbox {:?}: its table has just been altered", self.name()),
+            source: None,
+        })
     }
 
     async fn resolve(&self) -> Result<Arc<Statements>, StoreError> {
@@ -146,7 +181,10 @@ impl AdoptedStore {
         T: Send + 'static,
     {
         let arguments = Arguments { statements: self.statements().await?, own, step };
-        self.caller.call(arguments, run_step).await
+        match self.caller.call(arguments, run_step).await {
+            Err(error) => Err(self.judged(error).await),
+            done => done,
+        }
     }
 
     /// Runs a step that only reads.
@@ -156,18 +194,16 @@ impl AdoptedStore {
         T: Send + 'static,
     {
         let arguments = Arguments { statements: self.statements().await?, own, step };
-        self.caller.read(arguments, run_step).await
+        match self.caller.read(arguments, run_step).await {
+            Err(error) => Err(self.judged(error).await),
+            done => done,
+        }
     }
 
     /// The id as statements take it; `None` when no row of this table can be called so.
     async fn known_id(&self, id: &EventId) -> Result<Option<String>, StoreError> {
         let text = id.to_string();
-        let is_possible = match self.statements().await?.id_kind {
-            IdKind::Uuid => id.uuid().is_some(),
-            IdKind::Number => text.parse::<i64>().is_ok_and(|number| number.to_string() == text),
-            IdKind::Text => !text.contains('\0'),
-        };
-        Ok(is_possible.then_some(text))
+        Ok(self.statements().await?.id_kind.holds(&text).then_some(text))
     }
 
     /// When the present lease ends, which the table itself does not say.

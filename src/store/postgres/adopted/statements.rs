@@ -48,6 +48,11 @@ macro_rules! statements {
                 !self.prepared
             }
 
+            /// Every statement's name and text.
+            pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.as_str().to_owned()),)+]
+            }
+
             $(pub(super) fn $name(&self) -> Query<'_, Postgres, PgArguments> {
                 sqlx::query(self.$name.clone()).persistent(self.prepared)
             })+

@@ -5,5 +5,5 @@ SET {status} = {pending},
     {attempts} = 0,
     {available_at} = (now() + $2::bigint * interval '1 microsecond') {available_at_zone},
     {locked_at} = NULL{requeue_rest}
-WHERE e.{id} = $1::text::{id_type} AND e.{status} = {dead_letter} AND ($3::integer IS NULL OR true)
+WHERE e.{id} = $1::text::{id_type} AND e.{status} = {dead_letter} AND ($3::integer IS NULL OR true) AND {filter}
 RETURNING {event_columns}
