@@ -86,17 +86,32 @@ pub(super) fn with(fit: &Fit<'_>, parts: &Parts, table: Table) -> Table {
         let fence = &parts.fence;
         format!(", {} = {fence} + 1", quote_identifier(name))
     });
+    let locked_us = format!("coalesce({}, 0)", parts.locked_us);
+    // Where only the instant of a claim tells it from the next one, the next must not begin within the same unit, nor may a
+    // lease that is shortened look older than it is.
+    let (not_before, not_earlier) = match &columns.claim_no {
+        Some(_) => ("0".to_owned(), "0"),
+        None => (format!("{locked_us} + {}", lock.unit() + due.unit()), locked_us.as_str()),
+    };
     let waits = format!(
-        "max({NOW} + ?5, CASE WHEN ?6 THEN coalesce({}, 0) + {} ELSE 0 END) - {NOW}",
-        parts.locked_us, parts.lease
+        "max({NOW} + ?5 + CASE WHEN ?5 > 0 THEN {} ELSE 0 END, CASE WHEN ?6 THEN {locked_us} + {} ELSE 0 END, {not_before})",
+        due.grace(),
+        parts.lease
+    );
+    let available_at = quote_identifier(&columns.available_at);
+    let due_settled = format!(
+        "CASE WHEN ?5 IS NOT NULL THEN {} WHEN ?3 = 'pending' AND coalesce({}, 0) < {not_before} THEN {} ELSE {available_at} END",
+        due.write_up(&waits),
+        parts.available_us,
+        due.write_up(&not_before),
     );
     let table = table
         .with("claimed_at", lock.write(&claimed))
         .with("count_claim", count_claim)
-        .with("extended_at", lock.write_up(&format!("{NOW} + ?3 - {}", parts.lease)))
+        .with("extended_at", lock.write_up(&format!("max({NOW} + ?3 - {}, {not_earlier})", parts.lease)))
         .with("due_now", due.write_due(NOW, "0"))
         .with("due_later", due.write_due(NOW, "?2"))
-        .with("due_settled", due.write_due(NOW, &format!("({waits})")))
+        .with("due_settled", due_settled)
         .with("settle_rest", changes.settle)
         .with("take_back_rest", changes.take_back)
         .with("skip_rest", changes.skip)

@@ -42,8 +42,8 @@ impl Form {
             Instants::Microseconds => format!("({micros})"),
             Instants::Milliseconds => format!("(({micros}) / 1000)"),
             Instants::Seconds => format!("(({micros}) / 1000000)"),
-            Instants::Text => format!("strftime('%Y-%m-%d %H:%M:%f', ({micros}) / 1000000.0, 'unixepoch')"),
-            Instants::Iso => format!("strftime('%Y-%m-%dT%H:%M:%fZ', ({micros}) / 1000000.0, 'unixepoch')"),
+            Instants::Text => format!("strftime('%Y-%m-%d %H:%M:%f', ({micros}) / 1000 / 1000.0, 'unixepoch')"),
+            Instants::Iso => format!("strftime('%Y-%m-%dT%H:%M:%fZ', ({micros}) / 1000 / 1000.0, 'unixepoch')"),
         }
     }
 
@@ -57,17 +57,16 @@ impl Form {
         }
     }
 
-    /// A due time `delay` microseconds from now. What is due is judged by a clock that is rounded up to a unit: so that no
-    /// wait is cut short by that, a column of seconds gets one more.
+    /// What a wait gets more: what is due is judged by a clock that is rounded up to a unit, and no wait may be cut short by
+    /// whole seconds.
+    pub(super) fn grace(self) -> i64 {
+        if self.0 == Instants::Seconds { 1_000_000 } else { 0 }
+    }
+
+    /// A due time `delay` microseconds from now.
     pub(super) fn write_due(self, now: &str, delay: &str) -> String {
-        match self.0 {
-            Instants::Seconds => {
-                self.write_up(&format!("{now} + {delay} + CASE WHEN {delay} > 0 THEN 1000000 ELSE 0 END"))
-            }
-            Instants::Microseconds | Instants::Milliseconds | Instants::Text | Instants::Iso => {
-                self.write_up(&format!("{now} + {delay}"))
-            }
-        }
+        let waits = self.write_up(&format!("{now} + {delay} + {}", self.grace()));
+        format!("CASE WHEN {delay} > 0 THEN {waits} ELSE {} END", self.write(now))
     }
 
     /// The column in microseconds; NULL when its value is no instant of this form.

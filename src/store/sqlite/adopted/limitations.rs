@@ -122,8 +122,9 @@ impl Fit<'_> {
     fn coarseness(&self) -> &'static str {
         match self.form(&self.outbox.columns.locked_at).unit() {
             1_000_000 => {
-                "claims are told apart by their instants, which are whole seconds here: a worker that lost its claim within \
-                 the same second in which the event was claimed again is not noticed; a claim_no column would do"
+                "claims are told apart by their instants, which are whole seconds here: an event that is given back waits up to \
+                 two seconds, and of two claims within one second, such as an old poller's and outboxd's, the older one is \
+                 taken for the newer; a claim_no column would do"
             }
             _ => "claims are told apart by their instants, not by a number",
         }

@@ -23,8 +23,8 @@ mod rows;
 mod settle;
 mod statements;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -61,7 +61,8 @@ pub struct AdoptedStore {
     closed: AtomicBool,
     description: Description,
     home: Arc<dyn Store>,
-    statements: OnceCell<Arc<Statements>>,
+    /// Filled by the first call that could read the catalogue; an altered table empties it again.
+    statements: Mutex<Arc<OnceCell<Arc<Statements>>>>,
 }
 
 /// What a step gives back.
@@ -83,7 +84,7 @@ impl AdoptedStore {
             Some(file) => file,
             None => SqliteStore::open(options).await?,
         };
-        let (closed, statements) = (AtomicBool::new(false), OnceCell::new());
+        let (closed, statements) = (AtomicBool::new(false), Mutex::default());
         Ok(Self { file, is_own_file, closed, description, home, statements })
     }
 
@@ -108,7 +109,12 @@ impl AdoptedStore {
         if self.closed.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable { reason: "the store is closed".to_owned(), source: None });
         }
-        self.statements.get_or_try_init(|| self.resolve()).await.cloned()
+        let cell = Arc::clone(&self.cell());
+        cell.get_or_try_init(|| self.resolve()).await.cloned()
+    }
+
+    fn cell(&self) -> MutexGuard<'_, Arc<OnceCell<Arc<Statements>>>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn resolve(&self) -> Result<Arc<Statements>, StoreError> {
@@ -182,7 +188,7 @@ impl AdoptedStore {
         let answer = self
             .file
             .write(move |connection| Box::pin(async move { step(&statements, connection).await.map_err(from_sqlx) }));
-        self.explained(answer.await)
+        self.judged(answer.await).await
     }
 
     /// Runs a step that only reads.
@@ -195,17 +201,20 @@ impl AdoptedStore {
         let answer = self
             .file
             .read(move |connection| Box::pin(async move { step(&statements, connection).await.map_err(from_sqlx) }));
-        self.explained(answer.await)
+        self.judged(answer.await).await
     }
 
-    /// What is missing in a statement of this table is no migration of ours.
-    fn explained<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        match answer {
-            Err(StoreError::SchemaOutdated) => {
-                Err(self.broken(&format!("{} has changed since it was looked at", self.description.table)))
-            }
-            answer => answer,
+    /// Judges an error of a call. One that says that the table is not as it was makes the next call read the catalogue
+    /// again, and says what is wrong with it by now.
+    async fn judged<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if !matches!(answer, Err(StoreError::SchemaOutdated)) {
+            return answer;
         }
+        *self.cell() = Arc::default();
+        Err(self.statements().await.err().unwrap_or_else(|| StoreError::Unavailable {
+            reason: format!("outbox {:?}: its table has just been altered", self.name()),
+            source: None,
+        }))
     }
 
     /// The id as statements take it; `None` when no row of this table can be called so.
