@@ -5,6 +5,7 @@ pub mod drizzle;
 pub mod prisma;
 mod side_by_side;
 mod sqlite;
+mod sqlite_fit;
 mod unseen;
 
 use std::net::SocketAddr;

@@ -12,9 +12,9 @@ use crate::support::receiver::{Receiver, Reply};
 
 /// A table, its description, and how its application writes.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     table: &'static str,
-    settings: &'static str,
+    pub(super) settings: &'static str,
     /// `?1` is a name of the event, `?2` its type, `?3` seconds from now, `?4` its payload.
     insert: &'static str,
     /// Name, status, attempts and whether there is an error, in the order of names.
@@ -24,7 +24,7 @@ struct Shape {
 }
 
 /// Prisma: ids are texts, instants are milliseconds in columns that are declared as DATETIME.
-const PRISMA: Shape = Shape {
+pub(super) const PRISMA: Shape = Shape {
     table: r#"
 CREATE TABLE "DomainEvent" (
     "id" TEXT NOT NULL PRIMARY KEY, "type" TEXT NOT NULL, "payload" TEXT NOT NULL, "status" TEXT NOT NULL DEFAULT 'PENDING',
@@ -64,7 +64,7 @@ dead_letter = "FAILED"
 };
 
 /// By hand: numbers for ids, CURRENT_TIMESTAMP for instants, numbers for statuses, a limit and a subject of its own.
-const PLAIN: Shape = Shape {
+pub(super) const PLAIN: Shape = Shape {
     table: "
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE, kind TEXT NOT NULL, body BLOB NOT NULL, state INTEGER NOT NULL DEFAULT 0,
@@ -115,16 +115,16 @@ url = "{receiver}"
 timeout = "20s"
 "#;
 
-struct World {
+pub(super) struct World {
     shape: Shape,
     pool: SqlitePool,
-    program: Program,
+    pub(super) program: Program,
     receiver: Receiver,
     _folder: tempfile::TempDir,
 }
 
 impl World {
-    async fn new(shape: Shape) -> Self {
+    pub(super) async fn new(shape: Shape) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", folder.path().join("app.db").display());
         let options = SqliteConnectOptions::from_str(&url).unwrap().create_if_missing(true);
@@ -148,7 +148,7 @@ impl World {
     }
 
     /// Writes an event as the application does.
-    async fn insert(&self, name: &str, event_type: &str, seconds: i64, payload: &str) {
+    pub(super) async fn insert(&self, name: &str, event_type: &str, seconds: i64, payload: &str) {
         let query = sqlx::query(self.shape.insert).bind(name.to_owned()).bind(event_type.to_owned());
         query.bind(seconds).bind(payload.to_owned()).execute(&self.pool).await.unwrap();
     }
@@ -367,38 +367,4 @@ async fn an_event_is_enqueued_through_outboxd_where_the_table_has_all_it_takes()
     service.call("POST", "/v1/events?outbox=app", r#"{"type": "a", "payload": {"n": 1}}"#, 201);
     assert_eq!(service.process("")["completed"], 1);
     assert_eq!(world.ask(r#"SELECT typeof("availableAt") || ' ' || (abs("processedAt" / 1000 - unixepoch()) / 60) FROM "DomainEvent""#).await, "integer 0");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_doctor_says_what_was_taken_and_what_is_missing() {
-    let world = World::new(PLAIN).await;
-    let said = world.program.succeed(&["doctor"]);
-    assert!(said.contains("due, locked, made, ended as text"), "{said}");
-    assert!(
-        said.contains("CREATE INDEX \"outbox_claims\" ON \"outbox\" (\"state\", \"kind\", \"due\", \"id\")"),
-        "{said}"
-    );
-    let said = World::new(PRISMA).await.program.succeed(&["doctor"]);
-    assert!(said.contains("as milliseconds") && !said.contains("CREATE INDEX"), "{said}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_is_refused_at_the_start() {
-    for (from, to, word) in [
-        ("table = '\"DomainEvent\"'", "table = 'other.\"DomainEvent\"'", "another schema"),
-        ("table = '\"DomainEvent\"'", "table = \"nowhere\"", "does not exist"),
-        ("created_at = \"createdAt\"", "created_at = \"createdOn\"", "no such column; it has id, type"),
-        ("instants = \"milliseconds\"", "filter = \"tennant = 7\"\ninstants = \"milliseconds\"", "tennant"),
-    ] {
-        let settings: String = PRISMA.settings.replace(from, to);
-        let world = World::new(Shape { settings: settings.leak(), ..PRISMA }).await;
-        let complaint = world.program.fail(&["serve"]);
-        assert!(complaint.contains(word), "{complaint}");
-    }
-    // The key that says how instants are kept has been forgotten.
-    let settings: String = PRISMA.settings.replace("instants = \"milliseconds\"\n", "");
-    let world = World::new(Shape { settings: settings.leak(), ..PRISMA }).await;
-    world.insert("e", "a", 0, "{}").await;
-    let complaint = world.program.fail(&["serve"]);
-    assert!(complaint.contains("instants = \"milliseconds\""), "{complaint}");
 }

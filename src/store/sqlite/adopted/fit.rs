@@ -39,6 +39,7 @@ impl<'a> Fit<'a> {
         fit.check_types()?;
         fit.check_labels()?;
         fit.check_instants()?;
+        fit.check_filter()?;
         Ok(fit)
     }
 
@@ -129,6 +130,19 @@ impl<'a> Fit<'a> {
         }
     }
 
+    /// Whether each name that the filter quotes is a column: `SQLite` takes any other for a text, and claims nothing.
+    fn check_filter(&self) -> Result<(), StoreError> {
+        let Some(filter) = &self.outbox.filter else { return Ok(()) };
+        match quoted_names(filter).into_iter().find(|name| self.facts.column(name).is_none()) {
+            Some(name) => {
+                let why =
+                    "its table has no column of this name; texts stand in single quotes, other tables' names bare";
+                Err(self.misfit_of("filter", &name, why))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The columns of instants.
     pub(super) fn instants(&self) -> impl Iterator<Item = (&'static str, &'a Column)> + use<'a> {
         let columns = &self.outbox.columns;
@@ -196,5 +210,42 @@ impl<'a> Fit<'a> {
         StoreError::SchemaBroken {
             reason: format!("outbox {name:?}: {key} = {value:?} does not fit table {table:?}: {why}"),
         }
+    }
+}
+
+/// What stands in double quotes, outside of texts; a doubled quote ends nothing.
+fn quoted_names(condition: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = condition;
+    while let Some(at) = rest.find(['\'', '"']) {
+        let quote = if rest[at..].starts_with('"') { '"' } else { '\'' };
+        let mut name = String::new();
+        rest = &rest[at + 1..];
+        while let Some((before, after)) = rest.split_once(quote) {
+            name.push_str(before);
+            rest = after;
+            match after.strip_prefix(quote) {
+                Some(after) => {
+                    name.push(quote);
+                    rest = after;
+                }
+                None => break,
+            }
+        }
+        if quote == '"' {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_filter_are_told_from_its_texts() {
+        assert_eq!(quoted_names(r#""a" = 'it''s "b"' AND "c""d" IS NULL"#), ["a", "c\"d"]);
+        assert!(quoted_names("a = 1").is_empty());
     }
 }

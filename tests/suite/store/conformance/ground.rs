@@ -17,6 +17,7 @@ use crate::support::database::TestDb;
 use crate::support::pooler::Pooler;
 
 /// A table, its store, and a way past the store.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing that a table has or has not")]
 pub struct Ground {
     pub store: Arc<dyn Store>,
     pub sql: TestDb,

@@ -1,8 +1,10 @@
 //! The shapes on which the suite runs in a `SQLite` file: every way to keep ids, statuses and instants.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use outboxd::event::Status;
+use outboxd::outcome::Change;
 use outboxd::store::description::{Columns, Description, Instants, Labels, TableName};
 
 use super::ground::{Ground, Shape};
@@ -117,6 +119,10 @@ impl Ground {
     }
 
     pub async fn seconds_on_sqlite() -> Self {
+        Self::drizzle_on_sqlite(Some("claim_no".to_owned())).await
+    }
+
+    async fn drizzle_on_sqlite(claim_no: Option<String>) -> Self {
         let names = [
             "id",
             "event_type",
@@ -129,7 +135,7 @@ impl Ground {
             "processed_at",
             "last_error",
         ];
-        let columns = Columns { claim_no: Some("claim_no".to_owned()), ..columns(names) };
+        let columns = Columns { claim_no, ..columns(names) };
         let labels = ["pending", "processing", "completed", "dead", "skipped"];
         let description = description("drizzle_event", columns, labels, Some(Instants::Seconds));
         ground(SECONDS, "unixepoch()", Instants::Seconds, description).await
@@ -142,4 +148,33 @@ impl Ground {
         let description = Description { fixed_type: Some("mail.sent".to_owned()), ..description };
         ground(ISO, ISO_NOW, Instants::Iso, description).await
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_whole_seconds_alone_the_next_claim_differs_from_the_last() {
+    let ground = Ground::drizzle_on_sqlite(None).await;
+    let first = ground.claimed().await;
+    let id = first.lease.event_id.clone();
+    let change = Change::Retry { delay: Duration::ZERO, after_lease: false, error: "again".to_owned() };
+    assert!(ground.settle(&first.lease, change).await);
+    // Due again within two units of the column.
+    let second = loop {
+        if let Some(claimed) = ground.claim_by_id(&id).await {
+            break claimed;
+        }
+    };
+    assert!(second.lease.claim_no > first.lease.claim_no, "{second:?} after {first:?}");
+    assert!(!ground.settle(&first.lease, Change::Complete).await, "a lease settles once");
+    assert!(ground.settle(&second.lease, Change::Complete).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_claim_that_its_poller_left_behind_is_told_apart() {
+    let ground = Ground::drizzle_on_sqlite(None).await;
+    let id = ground.enqueue().await;
+    let now = ground.ago(0);
+    ground.sql.sql(&format!("UPDATE {{events}} SET {{locked_at}} = {now} + 1 WHERE {{id}} = '{id}'")).await;
+    let former = ground.event(&id).await.claim_no;
+    let claimed = ground.claim_by_id(&id).await.unwrap();
+    assert!(claimed.lease.claim_no > former);
 }
