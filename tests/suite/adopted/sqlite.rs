@@ -13,14 +13,14 @@ use crate::support::receiver::{Receiver, Reply};
 /// A table, its description, and how its application writes.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
-    table: &'static str,
+    pub(super) table: &'static str,
     pub(super) settings: &'static str,
     /// `?1` is a name of the event, `?2` its type, `?3` seconds from now, `?4` its payload.
-    insert: &'static str,
+    pub(super) insert: &'static str,
     /// Name, status, attempts and whether there is an error, in the order of names.
-    standing: &'static str,
+    pub(super) standing: &'static str,
     /// Makes every claim ten minutes older.
-    age: &'static str,
+    pub(super) age: &'static str,
 }
 
 /// Prisma: ids are texts, instants are milliseconds in columns that are declared as DATETIME.
