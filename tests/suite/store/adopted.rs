@@ -143,3 +143,14 @@ async fn a_lease_of_whole_seconds_is_never_the_one_before() {
     };
     assert!(second.claim_no >= first.claim_no + 2_000_000, "{first:?} {second:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_that_the_column_would_cut_is_refused() {
+    let (sql, store) = jobs("integer", None).await;
+    sql.sql("ALTER TABLE jobs ALTER COLUMN status TYPE varchar(3)").await;
+    let error = store.survey(None, 10).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::SchemaBroken { reason } if reason.contains("busy") && reason.contains("3 characters")),
+        "{error:?}"
+    );
+}

@@ -7,11 +7,6 @@ use crate::store::StoreError;
 use crate::store::description::Description;
 use crate::store::postgres::inspect::facts::{Column, Facts, Kind, names as is_key};
 
-/// How many characters a type holds, where it says so.
-pub(super) fn length(type_name: &str) -> Option<usize> {
-    type_name.starts_with("char").then(|| type_name.split_once('(')?.1.strip_suffix(')')?.parse().ok())?
-}
-
 /// A description that fits, with what the catalogue adds to it.
 pub(super) struct Fit<'a> {
     pub(super) outbox: &'a Description,
@@ -153,7 +148,9 @@ impl<'a> Fit<'a> {
 
     /// Whether the status column can hold each label.
     fn labels(&self) -> Result<(), StoreError> {
-        let kind = self.column(&self.outbox.columns.status).map(|column| &column.kind);
+        let column = self.column(&self.outbox.columns.status);
+        let kind = column.map(|column| &column.kind);
+        let most_chars = column.and_then(Column::most_chars).unwrap_or(usize::MAX);
         for status in Status::ALL {
             let Some(label) = self.outbox.labels.of(status) else { continue };
             let problem = match kind {
@@ -161,6 +158,10 @@ impl<'a> Fit<'a> {
                     Some(format!("valid are {}", valid.join(", ")))
                 }
                 Some(Kind::Integer) if label.parse::<i64>().is_err() => Some("the column holds integers".to_owned()),
+                // The database would cut it, and then mean another label.
+                Some(Kind::Text) if label.chars().count() > most_chars => {
+                    Some(format!("the column holds {most_chars} characters at most"))
+                }
                 Some(_) | None => None,
             };
             if let Some(problem) = problem {
@@ -195,17 +196,17 @@ impl<'a> Fit<'a> {
     }
 
     pub(super) fn id_kind(&self) -> IdKind {
-        let type_name = self.type_of(&self.outbox.columns.id);
-        match self.column(&self.outbox.columns.id).map(|column| &column.kind) {
+        let column = self.column(&self.outbox.columns.id);
+        match column.map(|column| &column.kind) {
             Some(Kind::Uuid) => IdKind::Uuid,
             Some(Kind::Integer) => IdKind::Number {
-                largest: match type_name {
+                largest: match self.type_of(&self.outbox.columns.id) {
                     "smallint" => i64::from(i16::MAX),
                     "integer" => i64::from(i32::MAX),
                     _ => i64::MAX,
                 },
             },
-            Some(_) | None => IdKind::Text { most: length(type_name).unwrap_or(usize::MAX) },
+            Some(_) | None => IdKind::Text { most: column.and_then(Column::most_chars).unwrap_or(usize::MAX) },
         }
     }
 

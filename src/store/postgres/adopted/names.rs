@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use super::fit::{Fit, IdKind, PayloadKind, length};
+use super::fit::{Fit, IdKind, PayloadKind};
 use crate::event::Status;
 use crate::store::micros;
-use crate::store::postgres::inspect::facts::Kind;
+use crate::store::postgres::inspect::facts::{Column, Kind};
 use crate::store::table::{Table, quote_identifier};
 
 /// Attempts that any integer column can hold, one more included.
@@ -294,7 +294,7 @@ impl Changes {
     fn error(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
         let (columns, error) = (&fit.outbox.columns, quote_identifier(name));
         // A column of limited length would refuse a longer text, and with it the settlement.
-        let length = length(fit.type_of(name));
+        let length = fit.column(name).and_then(Column::most_chars);
         let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
         put(&mut self.settle_columns, &error);
         put(&mut self.settle_values, format!("coalesce({}, e.{error})", cut("($7::text[])[place]")));

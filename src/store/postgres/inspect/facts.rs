@@ -36,6 +36,15 @@ pub struct Column {
     pub default: Option<String>,
 }
 
+impl Column {
+    /// How many characters it holds, where its type says so.
+    #[must_use]
+    pub fn most_chars(&self) -> Option<usize> {
+        let text = self.type_name.strip_prefix("character")?;
+        text.split_once('(')?.1.strip_suffix(')')?.parse().ok()
+    }
+}
+
 /// Types as far as an outbox can use them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
