@@ -2,6 +2,7 @@
 //! receiver. The tables are made here as their applications' migrations would make them, and filled as those would.
 
 pub mod drizzle;
+mod operating;
 pub mod prisma;
 mod side_by_side;
 mod sqlite;

@@ -7,7 +7,7 @@ use outboxd::event::{EventId, Status};
 use outboxd::store::description::{Columns, Description, Labels, TableName};
 use outboxd::store::{RequeueChange, Store, StoreError, Transition, connect_adopted};
 
-use super::{LEASE, one_lane};
+use super::{LEASE, one_lane, somebody};
 use crate::support::database::TestDb;
 
 fn description(filter: Option<&str>) -> Description {
@@ -79,7 +79,7 @@ async fn an_id_that_the_column_cannot_hold_is_nobodys() {
             let id = EventId::from_text(text);
             assert_eq!(store.event(&id, true).await.unwrap(), None, "{of_type}: {text}");
             assert!(store.claim_by_id(&id, LEASE).await.unwrap().is_none(), "{of_type}: {text}");
-            assert_eq!(store.cancel(&id, "x").await.unwrap(), Transition::Absent, "{of_type}: {text}");
+            assert_eq!(store.cancel(&id, "x", &somebody()).await.unwrap(), Transition::Absent, "{of_type}: {text}");
         }
         let id = EventId::from_text(there);
         let claimed = store.claim_by_id(&id, LEASE).await.unwrap().unwrap();
@@ -97,9 +97,9 @@ async fn what_the_filter_leaves_out_is_not_of_this_outbox() {
     let [two, three] = ["2", "3"].map(EventId::from_text);
     assert_eq!(store.event(&two, true).await.unwrap(), None);
     assert!(store.claim_by_id(&two, LEASE).await.unwrap().is_none());
-    assert_eq!(store.cancel(&two, "x").await.unwrap(), Transition::Absent);
-    assert_eq!(store.requeue(&three, &RequeueChange::default()).await.unwrap(), Transition::Absent);
-    assert_eq!(store.discard(&three, "x").await.unwrap(), Transition::Absent);
+    assert_eq!(store.cancel(&two, "x", &somebody()).await.unwrap(), Transition::Absent);
+    assert_eq!(store.requeue(&three, &RequeueChange::default(), &somebody()).await.unwrap(), Transition::Absent);
+    assert_eq!(store.discard(&three, "x", &somebody()).await.unwrap(), Transition::Absent);
     assert_eq!(store.claim(&one_lane("a", 10)).await.unwrap().len(), 1);
     assert_eq!(sql.count("SELECT count(*) FROM jobs WHERE tenant = 8 AND status IN ('new', 'dead')").await, 2);
 }

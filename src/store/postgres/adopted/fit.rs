@@ -235,6 +235,21 @@ impl<'a> Fit<'a> {
         })
     }
 
+    /// Whether an index leads along the instants of creation, so that lists can be ordered by them.
+    pub(super) fn has_creation_index(&self) -> bool {
+        let created_at = &self.outbox.columns.created_at;
+        self.column(created_at).is_some_and(|column| !column.nullable) && self.has_order_of(created_at)
+    }
+
+    fn has_order_of(&self, column: &str) -> bool {
+        let whole = self
+            .facts
+            .indexes
+            .iter()
+            .filter(|index| index.method == "btree" && index.valid && index.predicate.is_none());
+        whole.filter_map(|index| index.keys.first()).any(|key| is_key(key, column))
+    }
+
     /// Columns that an INSERT would have to name and that nobody has described.
     pub(super) fn undescribed(&self) -> Vec<&'a str> {
         let columns = &self.outbox.columns;
@@ -291,6 +306,10 @@ impl<'a> Fit<'a> {
         say(
             self.unique_by_id() == Some(false),
             "ids are unique only together with other columns: two rows of one id would be taken for one",
+        );
+        say(
+            !self.has_creation_index() && !self.has_order_of(&columns.id),
+            "no index leads along created_at or the id: each page of the list of events reads the whole table",
         );
         let undescribed = self.undescribed();
         if !undescribed.is_empty() {

@@ -8,6 +8,7 @@
 mod claim;
 mod enqueue;
 mod fit;
+mod lists;
 mod names;
 mod operate;
 mod rows;
@@ -34,8 +35,9 @@ use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::description::Description;
 use crate::store::{
-    Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
-    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
+    DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey,
+    LaneFront, Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
 use crate::timestamp::Timestamp;
 
@@ -301,24 +303,54 @@ impl Store for AdoptedStore {
         Ok(Vec::new())
     }
 
+    async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError> {
+        self.read_actions(id).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
+        self.list_events(query).await
+    }
+
     async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         self.find_in_flight(types, key).await
     }
 
-    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.cancel_pending(id, reason).await
+    async fn cancel(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.cancel_pending(id, reason, by).await
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
         self.list_dead_letters(query).await
     }
 
-    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
-        self.requeue_dead_letter(id, *change).await
+    async fn find_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<&DeadLetterPosition>,
+        limit: u32,
+    ) -> Result<DeadLetterIds, StoreError> {
+        self.find_dead(filter, after, limit).await
     }
 
-    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.discard_dead_letter(id, reason).await
+    async fn dead_letters_among(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        self.find_dead_among(ids).await
+    }
+
+    async fn change_dead_letters(
+        &self,
+        ids: &[EventId],
+        change: &BulkChange,
+        by: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> {
+        self.change_dead(ids, change, by).await
+    }
+
+    async fn requeue(&self, id: &EventId, change: &RequeueChange, by: &Actor) -> Result<Transition, StoreError> {
+        self.requeue_dead_letter(id, *change, by).await
+    }
+
+    async fn discard(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.discard_dead_letter(id, reason, by).await
     }
 
     async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {
@@ -335,6 +367,11 @@ impl Store for AdoptedStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.home.runs(page).await
+    }
+
+    async fn abilities(&self) -> Result<Abilities, StoreError> {
+        let statements = self.statements().await?;
+        Ok(Abilities { discard: statements.has_skipped, set_max_attempts: statements.has_max_attempts })
     }
 
     async fn limitations(&self) -> Result<Vec<String>, StoreError> {

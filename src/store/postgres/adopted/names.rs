@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::fit::{Fit, IdKind, PayloadKind};
+use super::lists::list_names;
 use crate::event::Status;
 use crate::store::micros;
 use crate::store::postgres::inspect::facts::{Column, Kind};
@@ -35,6 +36,8 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("filter", filter)
         .with("max_payload_bytes", max_payload_bytes.to_string())
         .with("id_type", fit.type_of(&columns.id))
+        .with("actions", "outbox.action")
+        .with("outbox_name", literal(&outbox.name))
         .with("order_by", quote_identifier(outbox.order_by.as_ref().unwrap_or(&columns.available_at)));
     // A value written from now() and rounded up to the column's precision is due at once.
     let tick = tick(fit.type_of(&columns.available_at));
@@ -231,7 +234,8 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
         ),
     };
     let (claimed, event) = (table.render(&claimed), table.render(&event));
-    table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes)
+    let table = table.with("created_instant", created_at);
+    list_names(fit, table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes))
 }
 
 /// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.

@@ -64,6 +64,10 @@ pub(super) fn names(fit: &Fit<'_>) -> Table {
         .with("event_type", bytes(&parts.event_type))
         .with("order_by", order_by)
         .with("filter", filter)
+        // A number or a text below all others, as the column compares them.
+        .with("least_id", if fit.affinity(&columns.id) == Affinity::Text { "''" } else { "-9e999" })
+        .with("actions", "main.outbox_action")
+        .with("outbox_name", literal(&outbox.name))
         .with("of_lane", of_lane)
         .with("of_types", of_types)
         .with("subject", columns.subject.as_ref().map_or_else(|| "NULL".to_owned(), |name| quote_identifier(name)))
@@ -236,6 +240,7 @@ fn columns_read(fit: &Fit<'_>, parts: &Parts, table: Table) -> Table {
         .with("payload_in_claim", payload_within.replace("{limit}", "?3"))
         .with("payload_bytes", format!("coalesce(length({payload}), 0)"))
         .with("has_payload", is_payload)
+        .with("created_us", &created_us)
         .with("ended_us", ended_us)
         .with(
             "claimed_columns",

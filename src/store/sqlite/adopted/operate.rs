@@ -5,16 +5,18 @@ use std::time::Duration;
 use sqlx::{Execute as _, Row as _};
 
 use super::AdoptedStore;
+use super::lists::note;
 use super::rows::{event, id};
 use super::statements::{Prepared, Statements};
 use crate::event::{Event, EventId};
 use crate::store::sqlite::inspect::by_payload;
 use crate::store::{
-    DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError, Transition, micros,
+    ActionKind, Actor, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError,
+    Transition, micros,
 };
 
 /// A payload limit that no payload meets.
-const WITHOUT_PAYLOAD: i64 = -1;
+pub(super) const WITHOUT_PAYLOAD: i64 = -1;
 
 impl AdoptedStore {
     /// One event as it is now.
@@ -33,16 +35,28 @@ impl AdoptedStore {
     }
 
     /// pending → skipped, where the table has a label for it.
-    pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn cancel_pending(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
         let reason = reason.to_owned();
-        self.change(id, move |statements, id| statements.has_skipped.then(|| statements.cancel().bind(id).bind(reason)))
-            .await
+        self.change(id, ActionKind::Cancel, by, move |statements, id| {
+            statements.has_skipped.then(|| statements.cancel().bind(id).bind(reason))
+        })
+        .await
     }
 
     /// `dead_letter` → skipped, where the table has a label for it.
-    pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn discard_dead_letter(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
         let reason = reason.to_owned();
-        self.change(id, move |statements, id| {
+        self.change(id, ActionKind::Discard, by, move |statements, id| {
             statements.has_skipped.then(|| statements.discard().bind(id).bind(reason))
         })
         .await
@@ -53,20 +67,27 @@ impl AdoptedStore {
         &self,
         id: &EventId,
         change: RequeueChange,
+        by: &Actor,
     ) -> Result<Transition, StoreError> {
-        self.change(id, move |statements, id| {
+        if change.max_attempts.is_some() && !self.statements().await?.has_max_attempts {
+            return Err(self.refused("it has no column for the attempts limit"));
+        }
+        self.change(id, ActionKind::Requeue, by, move |statements, id| {
             Some(statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts))
         })
         .await
     }
 
-    /// Runs a guarded change, if the table allows it, and says what it found.
+    /// Runs a guarded change, if the table allows it, notes who made it, and says what it found.
     async fn change(
         &self,
         id: &EventId,
+        kind: ActionKind,
+        by: &Actor,
         make: impl FnOnce(&Statements, String) -> Option<Prepared> + Send + 'static,
     ) -> Result<Transition, StoreError> {
         let Some(id) = self.known_id(id).await? else { return Ok(Transition::Absent) };
+        let by = by.clone();
         let transition = self
             .call(move |statements, connection| {
                 let query = make(statements, id.clone());
@@ -74,6 +95,7 @@ impl AdoptedStore {
                     if let Some(query) = query
                         && let Some(row) = query.fetch_optional(&mut *connection).await?
                     {
+                        note(statements, id, kind, &by, connection).await?;
                         return Ok(Transition::Applied(Box::new(event(&row)?)));
                     }
                     let find = statements.event().bind(id).bind(WITHOUT_PAYLOAD);
@@ -173,7 +195,10 @@ impl AdoptedStore {
         self.call(move |statements, connection| {
             Box::pin(async move {
                 let query = statements.purge().bind(serde_json::json!(old).to_string()).bind(completed).bind(skipped);
-                Ok(query.execute(connection).await?.rows_affected())
+                let gone = query.fetch_all(&mut *connection).await?;
+                let ids = gone.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
+                statements.purge_notes().bind(serde_json::json!(ids).to_string()).execute(connection).await?;
+                Ok(gone.len() as u64)
             })
         })
         .await

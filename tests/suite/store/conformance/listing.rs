@@ -29,7 +29,8 @@ on_every_table!(dead_letters_come_newest_first_and_page_by_page, |ground| {
         if pages == 0 {
             // What happens between two pages moves nothing.
             ground.dead_letter().await;
-            let gone = ground.store.requeue(&ids[1], &outboxd::store::RequeueChange::default()).await.unwrap();
+            let gone =
+                ground.store.requeue(&ids[1], &outboxd::store::RequeueChange::default(), &somebody()).await.unwrap();
             assert!(matches!(gone, outboxd::store::Transition::Applied(_)));
         }
         match page.next {

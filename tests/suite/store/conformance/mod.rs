@@ -2,8 +2,10 @@
 //!
 //! What a table has no column for, a [`Ground`] says; each test then asks for what is promised instead.
 
+mod bulk;
 mod claiming;
 mod enqueueing;
+
 mod ground;
 mod listing;
 mod operating;
@@ -15,7 +17,7 @@ use outboxd::event::{EventId, NewEvent, Status};
 use outboxd::outcome::Change;
 
 use self::ground::Ground;
-use super::{LEASE, bury, retry, settlement};
+use super::{LEASE, bury, retry, settlement, somebody};
 
 /// One test on every table: `on_every_table!(its_sentence, |ground| { … });`
 macro_rules! on_every_table {

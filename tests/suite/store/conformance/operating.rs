@@ -23,7 +23,7 @@ fn refused(transition: Transition) -> Status {
 
 on_every_table!(cancel_skips_what_is_pending, |ground| {
     let id = ground.enqueue().await;
-    let answer = ground.store.cancel(&id, "changed my mind").await.unwrap();
+    let answer = ground.store.cancel(&id, "changed my mind", &somebody()).await.unwrap();
     if !ground.has_skipped {
         assert_eq!(refused(answer), Status::Pending, "the table has no word for it");
         return;
@@ -32,14 +32,14 @@ on_every_table!(cancel_skips_what_is_pending, |ground| {
     assert_eq!((event.status, event.attempts), (Status::Skipped, 0));
     assert_eq!(event.last_error.as_deref(), Some("changed my mind"));
     assert!(event.processed_at.is_some() && event.dead_at.is_none());
-    assert_eq!(refused(ground.store.cancel(&id, "again").await.unwrap()), Status::Skipped);
+    assert_eq!(refused(ground.store.cancel(&id, "again", &somebody()).await.unwrap()), Status::Skipped);
     assert_eq!(ground.claim(10).await, []);
 });
 
 on_every_table!(requeue_starts_a_dead_letter_afresh, |ground| {
     let id = ground.dead_letter().await;
     let change = RequeueChange { delay: Duration::from_secs(20), max_attempts: None };
-    let event = applied(ground.store.requeue(&id, &change).await.unwrap());
+    let event = applied(ground.store.requeue(&id, &change, &somebody()).await.unwrap());
     assert_eq!((event.status, event.attempts, event.requeues), (Status::Pending, 0, i32::from(ground.is_own)));
     assert_eq!((event.processed_at, event.dead_at, event.locked_at), (None, None, None));
     assert_eq!(ground.claim(1).await, [], "not due yet");
@@ -49,7 +49,7 @@ on_every_table!(requeue_starts_a_dead_letter_afresh, |ground| {
 
 on_every_table!(discard_skips_a_dead_letter, |ground| {
     let id = ground.dead_letter().await;
-    let answer = ground.store.discard(&id, "useless").await.unwrap();
+    let answer = ground.store.discard(&id, "useless", &somebody()).await.unwrap();
     if !ground.has_skipped {
         assert_eq!(refused(answer), Status::DeadLetter, "the table has no word for it");
         return;
@@ -72,13 +72,16 @@ on_every_table!(every_other_status_refuses_and_stays_as_it_is, |ground| {
         let before = ground.event(&id).await;
         assert_eq!(before.status, status);
         if status != Status::Pending {
-            assert_eq!(refused(ground.store.cancel(&id, "x").await.unwrap()), status);
+            assert_eq!(refused(ground.store.cancel(&id, "x", &somebody()).await.unwrap()), status);
             assert!(ground.claim_by_id(&id).await.is_none());
             assert!(!ground.store.is_due(&id).await.unwrap());
         }
         if status != Status::DeadLetter {
-            assert_eq!(refused(ground.store.requeue(&id, &RequeueChange::default()).await.unwrap()), status);
-            assert_eq!(refused(ground.store.discard(&id, "x").await.unwrap()), status);
+            assert_eq!(
+                refused(ground.store.requeue(&id, &RequeueChange::default(), &somebody()).await.unwrap()),
+                status
+            );
+            assert_eq!(refused(ground.store.discard(&id, "x", &somebody()).await.unwrap()), status);
         }
         assert!(ground.store.reap_by_id(&id).await.unwrap().is_none(), "{status} has no expired lease");
         assert_eq!(ground.event(&id).await, before);
@@ -88,9 +91,12 @@ on_every_table!(every_other_status_refuses_and_stays_as_it_is, |ground| {
 on_every_table!(what_is_not_there_is_absent, |ground| {
     let strange = ["0198c0de-0000-7000-8000-000000000000", "7", "'; --", "{1,2}", "a b", "🦀"];
     for id in strange.into_iter().filter_map(|text| ground.store.parse_id(text)) {
-        assert_eq!(ground.store.cancel(&id, "x").await.unwrap(), Transition::Absent);
-        assert_eq!(ground.store.requeue(&id, &RequeueChange::default()).await.unwrap(), Transition::Absent);
-        assert_eq!(ground.store.discard(&id, "x").await.unwrap(), Transition::Absent);
+        assert_eq!(ground.store.cancel(&id, "x", &somebody()).await.unwrap(), Transition::Absent);
+        assert_eq!(
+            ground.store.requeue(&id, &RequeueChange::default(), &somebody()).await.unwrap(),
+            Transition::Absent
+        );
+        assert_eq!(ground.store.discard(&id, "x", &somebody()).await.unwrap(), Transition::Absent);
         assert_eq!(ground.store.event(&id, true).await.unwrap(), None);
         assert_eq!(ground.store.attempts(&id).await.unwrap(), []);
         assert!(ground.claim_by_id(&id).await.is_none());

@@ -2,5 +2,5 @@
 -- ?1 id, ?2 reason.
 UPDATE {events}
 SET {status} = {skipped}{skip_rest}
-WHERE {id} = ?1 AND {status} = {pending}
+WHERE {id} = ?1 AND {status} = {pending} AND {filter}
 RETURNING {event_columns}, NULL

@@ -2,5 +2,5 @@
 -- ?1 id, ?2 reason.
 UPDATE {events}
 SET {status} = {skipped}{skip_rest}
-WHERE {id} = ?1 AND {status} = {dead_letter}
+WHERE {id} = ?1 AND {status} = {dead_letter} AND {filter}
 RETURNING {event_columns}, NULL
