@@ -194,8 +194,7 @@ impl AdoptedStore {
         }
         self.call(move |statements, connection| {
             Box::pin(async move {
-                let old = serde_json::json!(old).to_string();
-                let query = statements.purge().bind(old).bind(completed).bind(skipped);
+                let query = statements.purge().bind(serde_json::json!(old).to_string()).bind(completed).bind(skipped);
                 let gone = query.fetch_all(&mut *connection).await?;
                 let ids = gone.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
                 statements.purge_notes().bind(serde_json::json!(ids).to_string()).execute(connection).await?;
