@@ -1,9 +1,12 @@
 //! Tables that were there before outboxd, taken over by description alone: the real program, real Postgres, a real
 //! receiver. The tables are made here as their applications' migrations would make them, and filled as those would.
 
-mod drizzle;
-mod prisma;
+pub mod drizzle;
+mod operating;
+pub mod prisma;
 mod side_by_side;
+mod sqlite;
+mod sqlite_fit;
 mod unseen;
 
 use std::net::SocketAddr;
