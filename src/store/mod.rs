@@ -8,9 +8,11 @@
 
 mod connect;
 pub mod description;
+mod minute;
 mod parts;
 pub mod postgres;
 pub mod sqlite;
+mod stats;
 pub mod table;
 mod types;
 
@@ -20,10 +22,12 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 pub use connect::{ConnectError, StoreOptions, connect, connect_adopted};
+pub use minute::{Minute, MinuteCounts};
+pub use stats::{LaneStats, MOST_COUNTED, MOST_LANES, Stats};
 pub use types::{
     Attempt, Claim, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey,
-    LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError, SubjectClaim,
-    Transition,
+    LaneClaim, LaneFront, Peek, PoolFigures, Position, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError,
+    SubjectClaim, Transition,
 };
 
 use crate::event::{Event, EventId, NewEvent};
@@ -133,6 +137,22 @@ pub trait Store: Send + Sync {
 
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// What stands in the lanes. Looks at a bounded number of rows, however large the table is and however many lanes there
+    /// are; a count that stops before its end says so. Ages are exact and by the database's clock.
+    async fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// Adds to what has ended in the present minute of this outbox, as the database's clock has it. Minutes older than two
+    /// days go.
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError>;
+
+    /// The last `count` minutes of this outbox in which something ended, oldest first.
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError>;
+
+    /// How its connections are used at the moment.
+    fn pool(&self) -> PoolFigures {
+        PoolFigures::default()
+    }
 
     /// What this outbox's table does not allow, each in a sentence for its operator. Our own tables allow everything.
     async fn limitations(&self) -> Result<Vec<String>, StoreError> {

@@ -52,18 +52,30 @@ impl Table {
     /// The tables of schema `outbox` that outboxd makes on Postgres.
     #[must_use]
     pub fn postgres() -> Self {
-        Self::new(&["outbox", "event"], &["outbox", "attempt"], &["outbox", "run"], &["outbox", "secret"])
+        Self::new(&[
+            ("events", &["outbox", "event"]),
+            ("attempts_log", &["outbox", "attempt"]),
+            ("runs", &["outbox", "run"]),
+            ("minutes", &["outbox", "minute"]),
+            ("secrets", &["outbox", "secret"]),
+        ])
     }
 
     /// The tables that outboxd makes in a `SQLite` file.
     #[must_use]
     pub fn sqlite() -> Self {
-        Self::new(&["outbox_event"], &["outbox_attempt"], &["outbox_run"], &["outbox_secret"])
+        Self::new(&[
+            ("events", &["outbox_event"]),
+            ("attempts_log", &["outbox_attempt"]),
+            ("runs", &["outbox_run"]),
+            ("minutes", &["outbox_minute"]),
+            ("secrets", &["outbox_secret"]),
+        ])
     }
 
-    fn new(events: &[&str], attempts: &[&str], runs: &[&str], secrets: &[&str]) -> Self {
+    fn new(tables: &[(&'static str, &[&str])]) -> Self {
         let mut names = BTreeMap::new();
-        for (name, path) in [("events", events), ("attempts_log", attempts), ("runs", runs), ("secrets", secrets)] {
+        for &(name, path) in tables {
             names.insert(name, path.iter().map(|part| quote_identifier(part)).collect::<Vec<_>>().join("."));
         }
         for column in COLUMNS {

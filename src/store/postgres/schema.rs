@@ -44,14 +44,15 @@ struct Applied {
 }
 
 /// Every migration, in order.
-fn migrations() -> [Migration; 1] {
-    [Migration::new(
-        1,
-        "outbox".into(),
-        MigrationType::Simple,
-        AssertSqlSafe(include_str!("../../../migrations/postgres/0001_outbox.sql").to_owned()).into_sql_str(),
-        false,
-    )]
+fn migrations() -> [Migration; 2] {
+    [
+        (1, "outbox", include_str!("../../../migrations/postgres/0001_outbox.sql")),
+        (3, "minute", include_str!("../../../migrations/postgres/0003_minute.sql")),
+    ]
+    .map(|(version, description, sql)| {
+        let sql = AssertSqlSafe(sql.to_owned()).into_sql_str();
+        Migration::new(version, description.into(), MigrationType::Simple, sql, false)
+    })
 }
 
 /// Brings the schema up to date.

@@ -51,6 +51,7 @@ macro_rules! statements {
 }
 
 statements!(
+    add_minute,
     attempts,
     cancel,
     claim,
@@ -67,6 +68,7 @@ statements!(
     insert,
     is_due,
     known,
+    minutes,
     peek,
     peek_subject,
     purge,
@@ -77,6 +79,8 @@ statements!(
     run_page,
     save_run,
     settle,
+    stats_count,
+    stats_lanes,
     survey,
 );
 

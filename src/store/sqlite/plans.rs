@@ -8,7 +8,7 @@ use super::SqliteStore;
 use crate::store::{Store as _, StoreOptions};
 
 /// Statements that run all the time or may meet a large table.
-const HOT: [&str; 19] = [
+const HOT: [&str; 21] = [
     "survey",
     "peek",
     "peek_subject",
@@ -28,6 +28,8 @@ const HOT: [&str; 19] = [
     "enqueue_by_id",
     "dead_letters",
     "purge_find",
+    "stats_lanes",
+    "stats_count",
 ];
 
 async fn store(directory: &tempfile::TempDir) -> SqliteStore {

@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
-use super::{claim, dead_letters, enqueue, inspect, purge, reap, runs, settle, survey, transition};
+use super::{claim, dead_letters, enqueue, inspect, purge, reap, runs, settle, stats, survey, transition};
 use crate::store::table::Table;
 
 /// The present instant in microseconds. It does not move within a statement. The old functions serve: the application's
@@ -79,4 +79,9 @@ statements! {
     run_forget: runs::FORGET,
     run: runs::RUN,
     runs: runs::RUNS,
+    stats_lanes: stats::LANES,
+    stats_count: stats::COUNT,
+    minute_add: stats::ADD_MINUTE,
+    minutes_forget: stats::FORGET_MINUTES,
+    minutes: stats::MINUTES,
 }
