@@ -15,7 +15,9 @@ impl Counting for Caller {
     async fn lanes(&self, after: &str, limit: usize) -> Result<Lanes, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read((after.to_owned(), limit), |statements, (after, limit), connection| {
-            Box::pin(async move { lanes(&statements.stats_lanes().bind(after).bind(limit).fetch_one(connection).await?) })
+            Box::pin(
+                async move { lanes(&statements.stats_lanes().bind(after).bind(limit).fetch_one(connection).await?) },
+            )
         })
         .await
     }

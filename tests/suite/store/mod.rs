@@ -51,6 +51,7 @@ mod restarting;
 mod retention;
 mod runs;
 mod settling;
+mod stats;
 mod transitions;
 
 const LEASE: Duration = Duration::from_secs(60);

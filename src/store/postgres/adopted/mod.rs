@@ -13,6 +13,7 @@ mod operate;
 mod rows;
 mod settle;
 mod statements;
+mod stats;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use self::fit::{Fit, IdKind, PayloadKind};
 use self::statements::Statements;
 use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
 use super::inspect::read::{Relation, relation};
+use super::stats::figures;
 use crate::event::{Event, EventId, NewEvent, Status};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
@@ -35,7 +37,8 @@ use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::description::Description;
 use crate::store::{
     Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
-    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    Minute, MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store,
+    StoreError, StoreOptions, Transition,
 };
 use crate::timestamp::Timestamp;
 
@@ -299,6 +302,22 @@ impl Store for AdoptedStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.home.runs(page).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.count_lanes().await
+    }
+
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
+        self.home.add_minute(outbox, counts).await
+    }
+
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError> {
+        self.home.minutes(outbox, count).await
+    }
+
+    fn pool(&self) -> PoolFigures {
+        figures(self.caller.pool())
     }
 
     async fn limitations(&self) -> Result<Vec<String>, StoreError> {

@@ -216,8 +216,19 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
             "SELECT DISTINCT e.{type_column} AS event_type FROM {events} AS e WHERE e.{status} = {pending} AND {filter}",
         ),
     };
+    let lanes_in = |status: &str| match &columns.event_type {
+        None => table.render("SELECT {event_type} AS event_type"),
+        Some(_) => table.render(&include_str!("sql/lanes_by_index.sql").replace("{pending}", status)),
+    };
+    let [pending, processing, dead_letter] = ["{pending}", "{processing}", "{dead_letter}"].map(lanes_in);
     let (claimed, event) = (table.render(&claimed), table.render(&event));
-    table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes)
+    table
+        .with("claimed_columns", claimed)
+        .with("event_columns", event)
+        .with("lanes", lanes)
+        .with("lanes_pending", pending)
+        .with("lanes_processing", processing)
+        .with("lanes_dead_letter", dead_letter)
 }
 
 /// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.

@@ -17,6 +17,8 @@ macro_rules! statements {
             pub(super) has_subject: bool,
             pub(super) has_headers: bool,
             pub(super) has_skipped: bool,
+            /// Whether an index leads from each status to the types.
+            pub(super) counts_by_index: bool,
             /// Whether rows may lack what makes them claimable.
             pub(super) has_unreadable: bool,
             pub(super) limitations: Vec<String>,
@@ -34,6 +36,7 @@ macro_rules! statements {
                     payload_kind: fit.payload_kind(),
                     has_subject: columns.subject.is_some(),
                     has_headers: columns.headers.is_some(),
+                    counts_by_index: fit.has_status_index(),
                     has_skipped: fit.outbox.labels.skipped.is_some(),
                     has_unreadable: names.render("{never_claimable}") != NEVER,
                     limitations: fit.limitations(),
@@ -80,5 +83,8 @@ statements!(
     reap_by_id,
     requeue,
     settle,
+    stats_count,
+    stats_grouped,
+    stats_lanes,
     survey,
 );
