@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics;
 use crate::store::{Store, StoreError};
 
 const PERIOD: Duration = Duration::from_mins(1);
@@ -62,6 +63,7 @@ async fn clean(Cleaned { outbox, store, retention }: &Cleaned, shutdown: &Cancel
         match purge(store.as_ref(), *retention, shutdown).await {
             Ok(deleted) => {
                 failing = false;
+                metrics::purged(outbox, deleted);
                 if deleted > 0 {
                     tracing::info!(outbox, deleted, "finished events past their retention were deleted");
                 }

@@ -16,6 +16,7 @@ use ring::hmac;
 
 use super::ApiState;
 use super::problem::{Code, Problem};
+use crate::metrics::{AuthFailure, auth_failed};
 
 /// What a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,6 +161,7 @@ impl Caller {
         }
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
+            auth_failed(AuthFailure::Missing);
             return Err(unauthorized(
                 "no bearer token was sent: the header must be `Authorization: Bearer <token>`, once",
             ));
@@ -169,7 +171,10 @@ impl Caller {
         let matching = tokens.iter().fold(None, |found, token| if token.is(&presented) { Some(token) } else { found });
         match matching {
             Some(token) => Ok(Self { name: token.name.clone(), scopes: token.scopes.clone() }),
-            None => Err(unauthorized("the bearer token is unknown")),
+            None => {
+                auth_failed(AuthFailure::Unknown);
+                Err(unauthorized("the bearer token is unknown"))
+            }
         }
     }
 }
@@ -201,6 +206,7 @@ pub(super) async fn authorize(State(guard): State<Guard>, mut request: Request, 
         Err(problem) => return problem.into_response(),
     };
     if !guard.any_of.iter().any(|scope| caller.may(*scope)) {
+        auth_failed(AuthFailure::Scope);
         let needed: Vec<&str> = guard.any_of.iter().map(|scope| scope.as_str()).collect();
         let detail = format!("the token lacks the scope `{}`", needed.join("` or `"));
         return Problem::new(Code::Forbidden, detail).into_response();

@@ -18,7 +18,8 @@ use super::code::Code;
 use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
 use super::{
-    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, process, runs,
+    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, metrics, process,
+    runs, stats,
 };
 use crate::run::{RunRecord, RunReport};
 
@@ -38,12 +39,13 @@ use crate::run::{RunRecord, RunReport};
         (name = "process", description = "Process what is due: what a scheduler calls."),
         (name = "runs", description = "What runs have done."),
         (name = "dead letters", description = "Events that were given up."),
+        (name = "stats", description = "What stands in the lanes, and metrics."),
         (name = "health", description = "Probes and this description."),
     ),
     paths(
         events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
-        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, health::livez, health::readyz,
+        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, stats::read, metrics::read, health::livez, health::readyz,
         read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
@@ -229,10 +231,10 @@ mod tests {
         for (path, item) in json["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
                 assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
-                let behind_token = path.starts_with("/v1");
+                let behind_token = path.starts_with("/v1") || path == "/metrics";
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 18);
+        assert_eq!(ids.len(), 20);
     }
 }

@@ -20,6 +20,7 @@ use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
 use crate::housekeeping::Cleaned;
 use crate::processor::{DEFAULT_OUTBOX, Outboxes};
+use crate::sampler::{self, Sampler};
 use crate::store::Store;
 use crate::{api, housekeeping, poller};
 
@@ -75,7 +76,8 @@ impl Service {
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let router = api::router(settings.api, outboxes.clone());
+        let sampler = Sampler::new(outboxes.clone());
+        let router = api::router_with(settings.api, sampler.clone());
         let server = api::serve(listener, router, stop.clone());
         tasks.spawn(async { server.await.context("the HTTP server failed") });
         if let Some(receiver) = extras.receiver {
@@ -85,6 +87,11 @@ impl Service {
         let cleaning = housekeeping::run(cleaned, stop.clone());
         tasks.spawn(async {
             cleaning.await;
+            Ok(())
+        });
+        let sampling = sampler::run(sampler, stop.clone());
+        tasks.spawn(async {
+            sampling.await;
             Ok(())
         });
         if let Some(interval) = settings.poll_interval {

@@ -93,7 +93,11 @@ pub const METRICS: [Metric; 21] = [
     histogram(RUN_DURATION, &[], "How long runs took."),
     gauge(CONNECTIONS, &["outbox", "state"], "Connections to the database: in_use, idle."),
     gauge(MAX_CONNECTIONS, &["outbox"], "Connections to the database that there may be."),
-    counter(HTTP_REQUESTS, &["route", "method", "status"], "Requests that were answered, by the pattern of their path."),
+    counter(
+        HTTP_REQUESTS,
+        &["route", "method", "status"],
+        "Requests that were answered, by the pattern of their path.",
+    ),
     histogram(HTTP_DURATION, &["route"], "How long answers took, by the pattern of the request's path."),
     counter(AUTH_FAILURES, &["reason"], "Requests that were not let in: missing_token, unknown_token, missing_scope."),
     gauge(BUILD_INFO, &["version"], "1, with the program's version."),

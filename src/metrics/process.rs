@@ -13,13 +13,8 @@ use super::{AuthFailure, GivenUp, sample};
 use crate::run::{StopReason, Trigger};
 
 const TRIGGERS: [Trigger; 3] = [Trigger::Http, Trigger::Cli, Trigger::Poller];
-const STOP_REASONS: [StopReason; 5] = [
-    StopReason::Drained,
-    StopReason::BatchSize,
-    StopReason::Budget,
-    StopReason::Shutdown,
-    StopReason::Error,
-];
+const STOP_REASONS: [StopReason; 5] =
+    [StopReason::Drained, StopReason::BatchSize, StopReason::Budget, StopReason::Shutdown, StopReason::Error];
 
 /// Makes what has no label of the data's own exist from the start, at 0, so that a first increase is seen as one.
 pub fn register<'a>(outboxes: impl IntoIterator<Item = &'a str>) {

@@ -54,9 +54,7 @@ pub fn lanes<'a>(outbox: &str, lanes: impl IntoIterator<Item = Lane<'a>>) {
     let mut unrouted = 0;
     for lane in lanes {
         let sum = sums.entry(type_label(lane.event_type)).or_default();
-        for (state, count) in
-            sum.states.iter_mut().zip([lane.due, lane.scheduled, lane.processing, lane.dead_letter])
-        {
+        for (state, count) in sum.states.iter_mut().zip([lane.due, lane.scheduled, lane.processing, lane.dead_letter]) {
             *state += count;
         }
         sum.oldest_due_seconds = sum.oldest_due_seconds.max(lane.oldest_due_seconds);

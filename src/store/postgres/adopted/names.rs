@@ -201,7 +201,8 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
     };
     let claimed = format!(
         "{{id_text}}, {{fence}}, {{event_type}}, {{subject}}, {in_claim}, {{headers}}, {{spent}}, \
-         {{max_attempts}}, {created_at}, {available_at}"
+         {{max_attempts}}, {created_at}, {available_at}, \
+         (extract(epoch FROM now() - {available_at}) * 1000000)::bigint"
     );
     let event = format!(
         "{{id_text}} AS id, coalesce({{event_type}}, '') AS event_type, {{subject}} AS subject, {{headers}} AS headers, \
