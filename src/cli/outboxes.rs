@@ -122,6 +122,11 @@ pub(super) struct OutboxArgument {
 }
 
 impl OutboxArgument {
+    /// The name that was given.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.outbox.as_deref()
+    }
+
     /// The description of the outbox; `None` is the default one.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::store::{LaneStats, Minute};
 use crate::timestamp::Timestamp;
 
 /// What stands in the lanes of one outbox or of all.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Stats)]
 pub struct StatsView {
     /// When the counts were made, by the database's clock; of several outboxes, those that are oldest.
@@ -52,7 +52,7 @@ pub struct LaneView {
     #[schema(required = true)]
     pub oldest_due_age_ms: Option<u64>,
     /// Whether a route takes events of this type; null where the routes cannot be told.
-    #[schema(required = true)]
+    #[schema(value_type = bool, required = true)]
     pub routed: Option<bool>,
     /// Whether a count has stopped before its end, at 100,000 or earlier.
     pub capped: bool,
@@ -91,8 +91,7 @@ impl LaneView {
 impl StatsView {
     /// The snapshots as they are shown.
     pub(super) fn of<'a>(snapshots: impl IntoIterator<Item = (&'a Processor, &'a Snapshot)>) -> Self {
-        let mut view =
-            Self { as_of: None, lanes: Vec::new(), more_lanes: false, last_run: None, last_hour: Vec::new() };
+        let mut view = Self::default();
         for (processor, snapshot) in snapshots {
             let outbox = processor.outbox();
             let as_of = snapshot.stats.as_of;

@@ -64,7 +64,8 @@ fn named(expression: &str) -> BTreeSet<String> {
 /// The metric that a series of a histogram belongs to.
 fn base(series: &str) -> String {
     let stems = ["_bucket", "_sum", "_count"].into_iter().filter_map(|end| series.strip_suffix(end));
-    let is_histogram = |stem: &&str| METRICS.iter().any(|metric| metric.name == *stem && metric.kind == Kind::Histogram);
+    let is_histogram =
+        |stem: &&str| METRICS.iter().any(|metric| metric.name == *stem && metric.kind == Kind::Histogram);
     stems.filter(|stem| is_histogram(stem)).map(str::to_owned).next().unwrap_or_else(|| series.to_owned())
 }
 
@@ -141,7 +142,8 @@ async fn lanes_are_gauges_and_the_hundred_and_first_type_has_no_label_of_its_own
     let (program, running, address, _receiver) = served(Vec::new()).await;
     let event = |number: usize| format!(r#"{{"type":"t{number:03}","payload":1}}"#);
     let events: Vec<String> = (0..MOST_TYPES + 20).map(event).collect();
-    let (status, answer) = http(address, "POST", "/v1/events/batch", &format!(r#"{{"events":[{}]}}"#, events.join(",")));
+    let (status, answer) =
+        http(address, "POST", "/v1/events/batch", &format!(r#"{{"events":[{}]}}"#, events.join(",")));
     assert_eq!(status, 201, "{answer}");
     assert!(running.terminate().success());
     // The next one has counted nothing yet.
