@@ -17,6 +17,7 @@ use ring::hmac;
 use super::ApiState;
 use super::problem::{Code, Problem};
 use crate::metrics::{AuthFailure, auth_failed};
+use crate::store::Actor;
 
 /// What a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,17 +149,24 @@ impl Caller {
         &self.name
     }
 
+    /// Who changes an event, for its own log.
+    pub fn actor(&self, note: Option<&str>) -> Actor {
+        Actor::new(&self.name).because(note)
+    }
+
     /// Somebody with these scopes, for tests.
     #[cfg(test)]
     pub fn example(scopes: &[Scope]) -> Self {
         Self { name: "example".to_owned(), scopes: scopes.iter().copied().collect() }
     }
 
+    /// Whoever calls while there are no tokens: may do everything.
+    fn anybody(name: &str) -> Self {
+        Self { name: name.to_owned(), scopes: Scope::ALL.into() }
+    }
+
     /// Finds the token that the request presents.
     fn identify(headers: &HeaderMap, tokens: &[Token]) -> Result<Self, Problem> {
-        if tokens.is_empty() {
-            return Ok(Self { name: "anybody".to_owned(), scopes: Scope::ALL.into() });
-        }
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
             auth_failed(AuthFailure::Missing);
@@ -201,9 +209,14 @@ pub(super) struct Guard {
 
 /// Lets a request pass whose token has one of the scopes, and notes the [`Caller`] for the handler.
 pub(super) async fn authorize(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let caller = match Caller::identify(request.headers(), &guard.state.settings().tokens) {
-        Ok(caller) => caller,
-        Err(problem) => return problem.into_response(),
+    let settings = guard.state.settings();
+    let caller = if settings.tokens.is_empty() {
+        Caller::anybody(&settings.nobody)
+    } else {
+        match Caller::identify(request.headers(), &settings.tokens) {
+            Ok(caller) => caller,
+            Err(problem) => return problem.into_response(),
+        }
     };
     if !guard.any_of.iter().any(|scope| caller.may(*scope)) {
         auth_failed(AuthFailure::Scope);

@@ -10,9 +10,11 @@ mod body;
 mod code;
 mod context;
 mod cursor;
+mod dead_letter_bulk;
 mod dead_letters;
 mod event_batch;
 mod event_cancel;
+mod event_list;
 mod event_process;
 mod event_settle;
 mod event_view;
@@ -59,6 +61,8 @@ use problem::{Code, Problem};
 pub struct ApiSettings {
     /// Who may do what; with none, everybody may do everything.
     pub tokens: Vec<Token>,
+    /// What callers are called while there are no tokens.
+    pub nobody: String,
     /// Bytes of one request's body.
     pub max_body_bytes: usize,
     /// Bytes of one event's payload.
@@ -74,6 +78,7 @@ impl Default for ApiSettings {
     fn default() -> Self {
         Self {
             tokens: Vec::new(),
+            nobody: "anybody".to_owned(),
             max_body_bytes: 1024 * 1024,
             max_payload_bytes: 256 * 1024,
             max_runtime_cap: Duration::from_mins(14),
@@ -128,6 +133,7 @@ pub fn router_with(settings: ApiSettings, sampler: Sampler) -> Router {
     let metrics = if state.settings().public_metrics { metrics } else { demand(&[Scope::Metrics], metrics) };
     let paths = Router::new()
         .route("/v1/events", demand(&[Scope::Enqueue], post(events::enqueue)))
+        .route("/v1/events", demand(&[Scope::Read], get(event_list::list)))
         .route("/v1/events/batch", demand(&[Scope::Enqueue], post(event_batch::enqueue)))
         .route("/v1/events/in-flight", demand(&[Scope::Read], get(in_flight::read)))
         .route("/v1/events/{id}", demand(&[Scope::Read], get(events::read)))
@@ -140,6 +146,8 @@ pub fn router_with(settings: ApiSettings, sampler: Sampler) -> Router {
         .route("/v1/runs", demand(&[Scope::Read], get(runs::list)))
         .route("/v1/runs/{run_id}", demand(&[Scope::Process, Scope::Read], get(runs::read)))
         .route("/v1/dead-letters", demand(&[Scope::Read], get(dead_letters::list)))
+        .route("/v1/dead-letters/requeue", demand(&[Scope::Operate], post(dead_letter_bulk::requeue)))
+        .route("/v1/dead-letters/discard", demand(&[Scope::Operate], post(dead_letter_bulk::discard)))
         .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
         .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
         .route("/v1/stats", demand(&[Scope::Read], get(stats::read)))

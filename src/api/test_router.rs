@@ -20,8 +20,9 @@ use crate::outcome::Settlement;
 use crate::processor::{OutboxParts, Outboxes, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::{
-    Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Minute,
-    MinuteCounts, Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store, StoreError, Transition,
+    Action, Actor, Attempt, BulkChange, Claim, DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition,
+    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Minute, MinuteCounts, Peek,
+    ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store, StoreError, Transition,
 };
 
 /// A store that nobody may reach: each call panics, which the router answers with 500.
@@ -52,10 +53,10 @@ impl Store for Untouched {
     async fn event(&self, _: &EventId, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
     async fn attempts(&self, _: &EventId) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
     async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
-    async fn cancel(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn cancel(&self, _: &EventId, _: &str, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
     async fn dead_letters(&self, _: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> { panic!("touched") }
-    async fn requeue(&self, _: &EventId, _: &RequeueChange) -> Result<Transition, StoreError> { panic!("touched") }
-    async fn discard(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn requeue(&self, _: &EventId, _: &RequeueChange, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn discard(&self, _: &EventId, _: &str, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
     async fn purge(&self, _: Duration, _: Duration, _: u32) -> Result<u64, StoreError> { panic!("touched") }
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }
@@ -63,6 +64,11 @@ impl Store for Untouched {
     async fn stats(&self) -> Result<Stats, StoreError> { panic!("touched") }
     async fn add_minute(&self, _: &str, _: MinuteCounts) -> Result<(), StoreError> { panic!("touched") }
     async fn minutes(&self, _: &str, _: u16) -> Result<Vec<Minute>, StoreError> { panic!("touched") }
+    async fn actions(&self, _: &EventId) -> Result<Vec<Action>, StoreError> { panic!("touched") }
+    async fn events(&self, _: &EventQuery) -> Result<EventPage, StoreError> { panic!("touched") }
+    async fn find_dead_letters(&self, _: &DeadLetterFilter, _: Option<&DeadLetterPosition>, _: u32) -> Result<DeadLetterIds, StoreError> { panic!("touched") }
+    async fn dead_letters_among(&self, _: &[EventId]) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn change_dead_letters(&self, _: &[EventId], _: &BulkChange, _: &Actor) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
     fn max_payload_bytes(&self) -> usize { panic!("touched") }
     async fn close(&self) { panic!("touched") }
 }

@@ -47,6 +47,15 @@ impl Environment {
     }
 }
 
+impl Environment {
+    /// The operating system's name of who runs this program, where it is simply known.
+    #[must_use]
+    pub fn user_name(&self) -> Option<&str> {
+        let is_plain = |name: &&str| !name.is_empty() && name.len() <= 64 && !name.chars().any(char::is_control);
+        ["USER", "LOGNAME"].into_iter().filter_map(|variable| self.get(variable)).find(is_plain)
+    }
+}
+
 fn token(text: &str) -> Result<String, ConfigError> {
     usable(text).ok_or_else(|| ConfigError::one(format!("{TOKEN}: is empty: give it a token, or unset it")))
 }

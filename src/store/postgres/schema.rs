@@ -36,6 +36,13 @@ CREATE TABLE IF NOT EXISTS outbox.schema_migrations (
     execution_time bigint NOT NULL
 )";
 
+/// Version, description and text of each migration. A published one is never edited.
+const MIGRATIONS: [(i64, &str, &str); 3] = [
+    (1, "outbox", include_str!("../../../migrations/postgres/0001_outbox.sql")),
+    (2, "action", include_str!("../../../migrations/postgres/0002_action.sql")),
+    (3, "minute", include_str!("../../../migrations/postgres/0003_minute.sql")),
+];
+
 /// One line of the ledger.
 struct Applied {
     version: i64,
@@ -44,15 +51,13 @@ struct Applied {
 }
 
 /// Every migration, in order.
-fn migrations() -> [Migration; 2] {
-    [
-        (1, "outbox", include_str!("../../../migrations/postgres/0001_outbox.sql")),
-        (3, "minute", include_str!("../../../migrations/postgres/0003_minute.sql")),
-    ]
-    .map(|(version, description, sql)| {
-        let sql = AssertSqlSafe(sql.to_owned()).into_sql_str();
-        Migration::new(version, description.into(), MigrationType::Simple, sql, false)
-    })
+fn migrations() -> Vec<Migration> {
+    MIGRATIONS
+        .map(|(version, description, sql)| {
+            let sql = AssertSqlSafe(sql.to_owned()).into_sql_str();
+            Migration::new(version, description.into(), MigrationType::Simple, sql, false)
+        })
+        .into()
 }
 
 /// Brings the schema up to date.
