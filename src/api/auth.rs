@@ -177,13 +177,11 @@ impl Caller {
         let presented = hmac::Key::new(hmac::HMAC_SHA256, presented);
         // All tokens are compared, so that the time taken does not tell which one came close.
         let matching = tokens.iter().fold(None, |found, token| if token.is(&presented) { Some(token) } else { found });
-        match matching {
-            Some(token) => Ok(Self { name: token.name.clone(), scopes: token.scopes.clone() }),
-            None => {
-                auth_failed(AuthFailure::Unknown);
-                Err(unauthorized("the bearer token is unknown"))
-            }
-        }
+        let Some(token) = matching else {
+            auth_failed(AuthFailure::Unknown);
+            return Err(unauthorized("the bearer token is unknown"));
+        };
+        Ok(Self { name: token.name.clone(), scopes: token.scopes.clone() })
     }
 }
 

@@ -18,7 +18,7 @@ pub use process::{
     Running, attempt_ended, auth_failed, dead_letter, http_request, lease_lost, lease_reaped, purged, register,
     run_ended, running,
 };
-pub use sample::{Lane, connections, lanes, last_successful_run, stats_succeeded};
+pub use sample::{Lane, connections, expect_lane, lanes, last_successful_run, stats_succeeded};
 pub use types::{MOST_TYPES, OTHER, type_label};
 
 /// Why an event became a dead letter.

@@ -47,6 +47,13 @@ pub(super) fn register(outbox: &str) {
     gauge!(STATS_LAST_SUCCESS).set(0.0);
 }
 
+/// A lane that is sure to come, for a route names its type: it exists from the start, at 0.
+pub fn expect_lane(outbox: &str, event_type: &str) {
+    let label = type_label(event_type);
+    show(outbox, &label, &Sum::default());
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(outbox.to_owned()).or_default().insert(label);
+}
+
 /// What stands in the lanes of an outbox, all of them.
 #[allow(clippy::cast_precision_loss, reason = "counts stop far below 2^53")]
 pub fn lanes<'a>(outbox: &str, lanes: impl IntoIterator<Item = Lane<'a>>) {
@@ -65,15 +72,19 @@ pub fn lanes<'a>(outbox: &str, lanes: impl IntoIterator<Item = Lane<'a>>) {
     shown.extend(sums.keys().cloned());
     let nothing = Sum::default();
     for label in shown.iter() {
-        let sum = sums.get(label).unwrap_or(&nothing);
-        for (state, count) in STATES.into_iter().zip(sum.states) {
-            let (outbox, label) = (outbox.to_owned(), label.to_string());
-            gauge!(EVENTS, "outbox" => outbox, "type" => label, "state" => state).set(count as f64);
-        }
-        let (outbox, label) = (outbox.to_owned(), label.to_string());
-        gauge!(OLDEST_DUE_AGE, "outbox" => outbox, "type" => label).set(sum.oldest_due_seconds);
+        show(outbox, label, sums.get(label).unwrap_or(&nothing));
     }
     gauge!(UNROUTED_DUE, "outbox" => outbox.to_owned()).set(unrouted as f64);
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts stop far below 2^53")]
+fn show(outbox: &str, label: &Arc<str>, sum: &Sum) {
+    for (state, count) in STATES.into_iter().zip(sum.states) {
+        let (outbox, label) = (outbox.to_owned(), label.to_string());
+        gauge!(EVENTS, "outbox" => outbox, "type" => label, "state" => state).set(count as f64);
+    }
+    let (outbox, label) = (outbox.to_owned(), label.to_string());
+    gauge!(OLDEST_DUE_AGE, "outbox" => outbox, "type" => label).set(sum.oldest_due_seconds);
 }
 
 /// When the outbox whose counts are oldest was counted, in seconds since 1970 by the database's clock.

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 pub use view::{LaneView, MinuteView, StatsView};
 
+use crate::handler::Pattern;
 use crate::metrics;
 use crate::processor::{Outboxes, Processor};
 use crate::run::{RunRecord, RunState, StopReason};
@@ -24,7 +25,7 @@ use crate::timestamp::Timestamp;
 
 /// The least time from one count to the next.
 const PERIOD: Duration = Duration::from_secs(15);
-/// The part of the time that counting may take: one in so many.
+/// The part of the time that counting may take, of all outboxes together: one in so many.
 const SHARE: u32 = 20;
 /// How much later than the next count is due a request finds the last one too old: nobody is counting.
 const GRACE: Duration = Duration::from_secs(5);
@@ -69,20 +70,21 @@ struct Last {
 /// What was counted in one outbox.
 struct Snapshot {
     taken: Instant,
-    took: Duration,
+    /// How long after this count the next one is due.
+    pause: Duration,
     stats: Stats,
     minutes: Vec<Minute>,
     last_run: Option<RunRecord>,
 }
 
 impl Snapshot {
-    /// How long after this count the next one is due.
-    fn pause(&self) -> Duration {
-        PERIOD.max(self.took * (SHARE - 1))
+    fn is_fresh(&self) -> bool {
+        self.taken.elapsed() < self.pause + GRACE
     }
 
-    fn is_fresh(&self) -> bool {
-        self.taken.elapsed() < self.pause() + GRACE
+    /// How long it is until the next count is due.
+    fn wait(&self) -> Duration {
+        self.pause.saturating_sub(self.taken.elapsed())
     }
 }
 
@@ -91,6 +93,9 @@ impl Sampler {
     pub fn new(outboxes: impl Into<Outboxes>) -> Self {
         let outboxes = outboxes.into();
         metrics::exporter::install(outboxes.iter().map(Processor::outbox));
+        for (processor, event_type) in outboxes.iter().flat_map(named_types) {
+            metrics::expect_lane(processor.outbox(), event_type);
+        }
         let watch = |processor: &Processor| Watched {
             processor: processor.clone(),
             turn: tokio::sync::Mutex::default(),
@@ -107,9 +112,14 @@ impl Sampler {
         &self.shared.outboxes
     }
 
-    /// Renews what is too old. What fails stays as it is, and [`Sampler::view`] says why.
+    /// Renews what is too old. What fails stays as it is, and [`Sampler::view`] says why; it is not tried again so soon, so
+    /// that metrics come at once while a database is away.
     pub async fn renew_all(&self) {
-        join_all((0..self.shared.watched.len()).map(|place| self.fresh(place))).await;
+        let may_succeed = |place: &usize| {
+            let last = self.shared.last(*place);
+            last.failed.as_ref().is_none_or(|(at, _)| at.elapsed() >= PERIOD + GRACE)
+        };
+        join_all((0..self.shared.watched.len()).filter(may_succeed).map(|place| self.fresh(place))).await;
     }
 
     /// Measures how connections are used, which changes too fast to be sampled.
@@ -177,7 +187,7 @@ impl Shared {
     }
 
     async fn count(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
-        match snapshot(&self.watched[place].processor).await {
+        match self.snapshot(place).await {
             Ok((snapshot, last_success)) => {
                 let snapshot = Arc::new(snapshot);
                 *self.last(place) = Last { snapshot: Some(Arc::clone(&snapshot)), failed: None };
@@ -188,6 +198,29 @@ impl Shared {
                 self.last(place).failed = Some((Instant::now(), error.to_string()));
                 Err(error)
             }
+        }
+    }
+
+    /// Asks one outbox; also when its last run without an error ended.
+    async fn snapshot(&self, place: usize) -> Result<(Snapshot, Option<Timestamp>), StoreError> {
+        let processor = &self.watched[place].processor;
+        let (store, taken) = (processor.store(), Instant::now());
+        let stats = store.stats().await?;
+        let minutes = store.minutes(processor.outbox(), MINUTES).await?;
+        let runs = store.runs(&RunPage { after: None, limit: RUNS_LOOKED_AT }).await?;
+        let last_success = runs.iter().find_map(ended_well);
+        let pause = pause_after(taken.elapsed(), self.watched.len());
+        let snapshot = Snapshot { taken, pause, stats, minutes, last_run: runs.into_iter().next() };
+        Ok((snapshot, last_success))
+    }
+
+    /// Makes a count, unless a request has had it made meanwhile.
+    async fn count_when_due(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        let _turn = self.watched[place].turn.lock().await;
+        let known = self.last(place).snapshot.clone();
+        match known.filter(|snapshot| !snapshot.wait().is_zero()) {
+            Some(known) => Ok(known),
+            None => self.count(place).await,
         }
     }
 
@@ -216,20 +249,24 @@ impl Shared {
     }
 }
 
+/// The types that routes name, each with the outbox that it is of.
+fn named_types(processor: &Processor) -> impl Iterator<Item = (&Processor, &str)> {
+    let patterns = processor.registry().routes().iter().flat_map(|route| &route.types);
+    patterns.filter_map(move |pattern| match pattern {
+        Pattern::Exact(event_type) => Some((processor, event_type.as_str())),
+        Pattern::Prefix(_) | Pattern::All => None,
+    })
+}
+
+/// How long to leave a database alone that has just counted for so long, one of so many outboxes.
+fn pause_after(took: Duration, outboxes: usize) -> Duration {
+    let rest = SHARE.saturating_mul(u32::try_from(outboxes).unwrap_or(u32::MAX)).saturating_sub(1);
+    PERIOD.max(took.saturating_mul(rest))
+}
+
 #[allow(clippy::cast_precision_loss, reason = "microseconds since 1970 stay below 2^53 for two hundred years")]
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
-}
-
-/// Asks one outbox; also when its last run without an error ended.
-async fn snapshot(processor: &Processor) -> Result<(Snapshot, Option<Timestamp>), StoreError> {
-    let (store, taken) = (processor.store(), Instant::now());
-    let stats = store.stats().await?;
-    let minutes = store.minutes(processor.outbox(), MINUTES).await?;
-    let runs = store.runs(&RunPage { after: None, limit: RUNS_LOOKED_AT }).await?;
-    let last_success = runs.iter().find_map(ended_well);
-    let snapshot = Snapshot { taken, took: taken.elapsed(), stats, minutes, last_run: runs.into_iter().next() };
-    Ok((snapshot, last_success))
 }
 
 /// When a run ended, if it ended without an error.
@@ -253,13 +290,13 @@ pub async fn run(sampler: Sampler, shutdown: CancellationToken) {
 async fn watch(shared: &Shared, place: usize, shutdown: &CancellationToken) {
     let mut failing = false;
     while !shutdown.is_cancelled() {
-        let counted = {
-            let _turn = shared.watched[place].turn.lock().await;
-            shared.count(place).await
+        let counted = tokio::select! {
+            () = shutdown.cancelled() => return,
+            counted = shared.count_when_due(place) => counted,
         };
         let outbox = shared.watched[place].processor.outbox();
         let pause = match &counted {
-            Ok(snapshot) => snapshot.pause(),
+            Ok(snapshot) => snapshot.wait(),
             Err(error) => {
                 if !failing {
                     tracing::error!(outbox, %error, "events could not be counted; it is tried every few seconds");
@@ -283,5 +320,18 @@ async fn write_down(outboxes: &Outboxes, shutdown: &CancellationToken) {
         }
         outboxes.iter().for_each(Processor::write_down_minute);
         metrics::exporter::upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_takes_a_twentieth_of_the_time_at_most_however_many_outboxes_there_are() {
+        let second = Duration::from_secs(1);
+        assert_eq!(pause_after(second / 100, 1), PERIOD);
+        assert_eq!(pause_after(second, 1), second * 19);
+        assert_eq!(pause_after(second, 3), second * 59);
     }
 }

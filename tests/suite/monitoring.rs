@@ -20,7 +20,7 @@ const DASHBOARD: &str = "deploy/grafana/outboxd.json";
 async fn served(replies: Vec<Reply>) -> (Program, Running, SocketAddr, Receiver) {
     let receiver = Receiver::playing(replies).await;
     let settings = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[[route]]\nname = \"all\"\ntypes = [\"routed.*\"]\nurl = \"{}\"\ndead_letter_on = [400]\n",
+        "[server]\nlisten = \"127.0.0.1:0\"\n[[route]]\nname = \"all\"\ntypes = [\"routed.a\", \"later.*\"]\nurl = \"{}\"\ndead_letter_on = [400]\n",
         receiver.url("/in")
     );
     let program = Program::migrated(&settings);
@@ -101,6 +101,8 @@ async fn a_server_exports_every_metric_after_a_run_with_all_outcomes_and_the_lin
     assert_eq!(value(&at_start, r#"outbox_runs_total{trigger="http",stop_reason="error"}"#), 0.0);
     assert_eq!(value(&at_start, "outbox_leases_lost_total"), 0.0);
     assert_eq!(value(&at_start, "outbox_queue_wait_seconds_count"), 0.0);
+    assert_eq!(value(&at_start, r#"outbox_attempts_total{type="routed.a",outcome="complete"}"#), 0.0);
+    assert_eq!(value(&at_start, r#"outbox_events{outbox="default",type="routed.a",state="due"}"#), 0.0);
     for _ in 0..3 {
         enqueue(address, "routed.a");
     }
@@ -152,7 +154,11 @@ async fn lanes_are_gauges_and_the_hundred_and_first_type_has_no_label_of_its_own
     let labels = text.lines().filter(|line| line.starts_with("outbox_events{") && line.contains(r#"state="due""#));
     assert_eq!(labels.count(), MOST_TYPES + 1);
     assert_eq!(value(&text, r#"outbox_events{outbox="default",type="t000",state="due"}"#), 1.0);
-    assert_eq!(value(&text, r#"outbox_events{outbox="default",type="_other",state="due"}"#), 20.0);
+    assert_eq!(
+        value(&text, r#"outbox_events{outbox="default",type="_other",state="due"}"#),
+        21.0,
+        "a route's type has one"
+    );
     assert_eq!(value(&text, r#"outbox_unrouted_due_events{outbox="default"}"#), (MOST_TYPES + 20) as f64);
     assert!(value(&text, r#"outbox_oldest_due_age_seconds{outbox="default",type="_other"}"#) >= 0.0);
     assert!(running.terminate().success());

@@ -58,7 +58,10 @@ pub(super) async fn add_minute(caller: &Caller, outbox: &str, counts: MinuteCoun
     caller
         .call((outbox.to_owned(), counts), |statements, (outbox, counts), connection| {
             Box::pin(async move {
-                let add = counts.numbers().into_iter().fold(statements.add_minute().bind(outbox), |add, n| add.bind(n));
+                let mut add = statements.add_minute().bind(outbox);
+                for number in counts.numbers() {
+                    add = add.bind(number);
+                }
                 add.execute(connection).await.map(|_| ())
             })
         })

@@ -174,8 +174,10 @@ fn lane(event_type: String, row: &SqliteRow) -> Result<LaneStats, StoreError> {
 
 impl SqliteStore {
     pub(super) async fn write_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
-        let add = sqlx::query(self.statements.minute_add.clone()).bind(outbox.to_owned());
-        let add = counts.numbers().into_iter().fold(add, |add, number| add.bind(number));
+        let mut add = sqlx::query(self.statements.minute_add.clone()).bind(outbox.to_owned());
+        for number in counts.numbers() {
+            add = add.bind(number);
+        }
         let forget = sqlx::query(self.statements.minutes_forget.clone()).bind(outbox.to_owned());
         self.write(move |connection| {
             Box::pin(async move {

@@ -5,6 +5,7 @@ pub mod drizzle;
 mod operating;
 pub mod prisma;
 mod side_by_side;
+mod stats;
 mod unseen;
 
 use std::net::SocketAddr;

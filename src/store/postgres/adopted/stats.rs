@@ -61,7 +61,9 @@ fn grouped(as_of: Timestamp, mut lanes: Vec<LaneStats>) -> Stats {
     let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(count).sum::<u64>();
     let sums = [sum(|lane| lane.due + lane.scheduled), sum(|lane| lane.processing), sum(|lane| lane.dead_letter)];
     let is_capped = sums.iter().any(|sum| *sum >= u64::from(MOST_COUNTED));
-    lanes.iter_mut().for_each(|lane| lane.capped = is_capped);
+    for lane in &mut lanes {
+        lane.capped = is_capped;
+    }
     let has_more_lanes = lanes.len() > MOST_LANES;
     lanes.truncate(MOST_LANES);
     Stats { as_of, lanes, has_more_lanes }
