@@ -6,10 +6,13 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use outboxd::metrics::{Kind, METRICS, MOST_TYPES};
 use serde_json::Value;
+use sqlx::{Connection as _, PgConnection};
 
+use crate::support::postgres::fresh_database;
 use crate::support::program::{Program, Running, http};
 use crate::support::receiver::{Receiver, Reply};
 
@@ -225,4 +228,49 @@ fn the_readme_lists_every_metric_with_its_kind_labels_and_meaning() {
         })
         .collect();
     assert_eq!(rows, expected, "\n{}", expected.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_wrong_is_counted() {
+    let url = fresh_database().await;
+    let settings = format!(
+        "database_url = \"{url}\"\n[server]\nlisten = \"127.0.0.1:0\"\npublic_metrics = true\n[[token]]\nname = \"t\"\n\
+         scopes = [\"read\"]\nvalue = \"secret-of-the-token\"\n[poller]\ninterval = \"100ms\"\n[[route]]\nname = \"all\"\n\
+         types = [\"a\"]\nhandler = \"discard\"\n"
+    );
+    let program = Program::migrated(&settings);
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let abandoned = "INSERT INTO outbox.event (event_type, payload, status, attempts, max_attempts, locked_at, lease_until, claim_no)
+                     SELECT 'a', '{}', 'processing', n, 2, now() - interval '1 hour', now() - interval '1 minute', 1
+                     FROM generate_series(0, 1) AS n";
+    sqlx::raw_sql(abandoned).execute(&mut connection).await.unwrap();
+    let running = program.start(&["serve"]);
+    let address = running.ready_address();
+    for path in ["/v1/stats", "/v1/runs", "/livez"] {
+        http(address, "GET", path, "");
+    }
+    let settled = "SELECT count(*) FROM outbox.event WHERE processed_at IS NOT NULL";
+    while sqlx::query_scalar::<_, i64>(settled).fetch_one(&mut connection).await.unwrap() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let text = loop {
+        let text = metrics(address);
+        if value(&text, r#"outbox_attempts_total{type="a",outcome="complete"}"#) > 0.0 {
+            break text;
+        }
+    };
+    for (series, count) in [
+        ("outbox_leases_reaped_total", 2.0),
+        (r#"outbox_dead_letters_total{type="a",reason="claim_expired"}"#, 1.0),
+        (r#"outbox_dead_letters_total{type="a",reason="permanent"}"#, 0.0),
+        (r#"outbox_auth_failures_total{reason="missing_token"}"#, 2.0),
+        (r#"outbox_auth_failures_total{reason="unknown_token"}"#, 0.0),
+    ] {
+        assert_eq!(value(&text, series), count, "{series}\n{text}");
+    }
+    assert!(!text.contains("secret-of-the-token"));
+    assert!(running.terminate().success());
+    let minutes = "SELECT sum(completed)::text || ' ' || sum(retried) || ' ' || sum(dead_lettered) FROM outbox.minute";
+    let minutes: String = sqlx::query_scalar(minutes).fetch_one(&mut connection).await.unwrap();
+    assert_eq!(minutes, "1 1 1");
 }
