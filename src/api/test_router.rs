@@ -53,6 +53,15 @@ impl Store for Untouched {
     async fn event(&self, _: &EventId, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
     async fn attempts(&self, _: &EventId) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
     async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn actions(&self, _: &EventId) -> Result<Vec<Action>, StoreError> { panic!("touched") }
+    async fn events(&self, _: &EventQuery) -> Result<EventPage, StoreError> { panic!("touched") }
+    async fn find_dead_letters(
+        &self, _: &DeadLetterFilter, _: Option<&DeadLetterPosition>, _: u32,
+    ) -> Result<DeadLetterIds, StoreError> { panic!("touched") }
+    async fn dead_letters_among(&self, _: &[EventId]) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn change_dead_letters(
+        &self, _: &[EventId], _: &BulkChange, _: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
     async fn cancel(&self, _: &EventId, _: &str, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
     async fn dead_letters(&self, _: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> { panic!("touched") }
     async fn requeue(&self, _: &EventId, _: &RequeueChange, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
@@ -64,11 +73,6 @@ impl Store for Untouched {
     async fn stats(&self) -> Result<Stats, StoreError> { panic!("touched") }
     async fn add_minute(&self, _: &str, _: MinuteCounts) -> Result<(), StoreError> { panic!("touched") }
     async fn minutes(&self, _: &str, _: u16) -> Result<Vec<Minute>, StoreError> { panic!("touched") }
-    async fn actions(&self, _: &EventId) -> Result<Vec<Action>, StoreError> { panic!("touched") }
-    async fn events(&self, _: &EventQuery) -> Result<EventPage, StoreError> { panic!("touched") }
-    async fn find_dead_letters(&self, _: &DeadLetterFilter, _: Option<&DeadLetterPosition>, _: u32) -> Result<DeadLetterIds, StoreError> { panic!("touched") }
-    async fn dead_letters_among(&self, _: &[EventId]) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
-    async fn change_dead_letters(&self, _: &[EventId], _: &BulkChange, _: &Actor) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
     fn max_payload_bytes(&self) -> usize { panic!("touched") }
     async fn close(&self) { panic!("touched") }
 }
@@ -130,7 +134,8 @@ async fn a_trailing_slash_is_the_same_resource() {
 #[tokio::test]
 async fn a_wrong_method_is_405_with_those_that_are_right() {
     for (method, path, allow) in [
-        (Method::GET, "/v1/events", "POST"),
+        (Method::PUT, "/v1/events", "POST,GET,HEAD"),
+        (Method::GET, "/v1/dead-letters/requeue", "POST"),
         (Method::HEAD, "/v1/process", "GET, POST"),
         (Method::DELETE, "/v1/process", "GET, POST"),
         (Method::PUT, "/v1/process/", "GET, POST"),

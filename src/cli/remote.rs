@@ -5,6 +5,7 @@
 //! environment is asked, for the token must reach nobody but the server that was named.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(super) struct ServerArguments {
     /// Ask this server instead of the database [env: OUTBOXD_URL]
     #[arg(long, value_name = "URL", display_order = 800)]
     server: Option<String>,
-    /// File with the server's token; without it the token is taken from OUTBOXD_TOKEN
+    /// File with the server's token; without it the token is taken from OUTBOXD_API_TOKEN
     #[arg(long, value_name = "FILE", display_order = 801)]
     token_file: Option<PathBuf>,
 }
@@ -234,15 +235,18 @@ impl Server {
             return anyhow!("{} answered {status} without saying why: is this an outboxd server?", self.base);
         };
         let advice = match status {
-            StatusCode::UNAUTHORIZED if !self.has_token => "; set OUTBOXD_TOKEN or give --token-file",
-            StatusCode::UNAUTHORIZED => "; check OUTBOXD_TOKEN or --token-file",
+            StatusCode::UNAUTHORIZED if !self.has_token => "; set OUTBOXD_API_TOKEN or give --token-file",
+            StatusCode::UNAUTHORIZED => "; check OUTBOXD_API_TOKEN or --token-file",
             _ => "",
         };
         let state = problem.event_status.map_or_else(String::new, |status| format!("; it is {status}"));
-        let lines: String = match problem.errors.as_slice() {
-            [] | [_] => String::new(),
-            several => several.iter().map(|field| format!("\n  {}: {}", field.pointer, field.detail)).collect(),
-        };
+        let mut lines = String::new();
+        // A single field already stands in the sentence.
+        if problem.errors.len() > 1 {
+            for FieldText { pointer, detail } in &problem.errors {
+                let _ = write!(lines, "\n  {pointer}: {detail}");
+            }
+        }
         anyhow!("{detail}{state}{advice} ({code}){lines}")
     }
 }
@@ -255,7 +259,7 @@ fn base_url(text: &str) -> Result<Url, String> {
         return Err(format!("begins neither with http:// nor with https://: {valid}"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("holds a login: give a token by OUTBOXD_TOKEN or --token-file instead".to_owned());
+        return Err("holds a login: give a token by OUTBOXD_API_TOKEN or --token-file instead".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(format!("has something behind its path: {valid}"));
@@ -305,7 +309,7 @@ mod tests {
         let server = server("http://a").unwrap();
         let body = r#"{"detail":"no bearer token was sent","code":"unauthorized"}"#;
         let told = server.refusal(StatusCode::UNAUTHORIZED, body).to_string();
-        assert_eq!(told, "no bearer token was sent; set OUTBOXD_TOKEN or give --token-file (unauthorized)");
+        assert_eq!(told, "no bearer token was sent; set OUTBOXD_API_TOKEN or give --token-file (unauthorized)");
         let told = server.refusal(StatusCode::BAD_GATEWAY, "<html>").to_string();
         assert!(told.contains("502") && told.contains("outboxd server"), "{told}");
     }

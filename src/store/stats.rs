@@ -1,7 +1,7 @@
 //! What stands in the lanes, counted at a cost that does not grow with the table.
 //!
 //! The lanes are found by an index. Each then gets a small count; those that have more than that share what is left of a
-//! budget of rows. So one lane alone is counted up to [`MOST_COUNTED`], and a thousand of them cost no more than it does.
+//! budget of rows. So four deep lanes are each counted up to [`MOST_COUNTED`], and a thousand of them cost no more than they do.
 //! The age of a lane's oldest due event is read from the index and always exact.
 
 use async_trait::async_trait;
@@ -17,8 +17,10 @@ pub const MOST_LANES: usize = 1_000;
 const LANES_FOUND: usize = 200;
 /// Lanes that one statement counts.
 const LANES_COUNTED: usize = 50;
-/// Rows that all first counts look at, and as many more that the long ones share.
-const ROWS: u32 = 150_000;
+/// Rows that all first counts look at.
+const FIRST_ROWS: u32 = 150_000;
+/// Rows that the long counts share: some hundred megabytes at most where nothing is in memory yet.
+const LONG_ROWS: u32 = 400_000;
 /// The first count of a lane stops here, where there are few lanes.
 const FIRST_COUNT: u32 = 1_000;
 /// Due and processing events are one count, scheduled ones another, dead letters the third.
@@ -107,7 +109,7 @@ pub(super) async fn collect(store: &impl Counting) -> Result<Stats, StoreError> 
     let (as_of, mut types) = find(store).await?;
     let has_more_lanes = types.len() > MOST_LANES;
     types.truncate(MOST_LANES);
-    let each = ROWS / COUNTS / u32::try_from(types.len().max(1)).unwrap_or(u32::MAX);
+    let each = FIRST_ROWS / COUNTS / u32::try_from(types.len().max(1)).unwrap_or(u32::MAX);
     let first = Limits::all(each.clamp(1, FIRST_COUNT));
     let mut lanes = Vec::with_capacity(types.len());
     for page in types.chunks(LANES_COUNTED) {
@@ -115,7 +117,7 @@ pub(super) async fn collect(store: &impl Counting) -> Result<Stats, StoreError> 
     }
     let long = |lane: &LaneStats| first.reached(lane).contains(&true);
     let mut waiting: u32 = lanes.iter().map(|lane| counted(first.reached(lane))).sum();
-    let mut rows = ROWS;
+    let mut rows = LONG_ROWS;
     for lane in lanes.iter_mut().filter(|lane| long(lane)) {
         let reached = first.reached(lane);
         let share = (rows / waiting.max(1)).min(MOST_COUNTED);

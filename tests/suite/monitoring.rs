@@ -58,6 +58,11 @@ fn value(text: &str, series: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {series} in\n{text}")).parse().unwrap()
 }
 
+/// The same, of a series that counts.
+fn count(text: &str, series: &str) -> i64 {
+    value(text, series).round() as i64
+}
+
 /// What an expression names.
 fn named(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
@@ -101,11 +106,11 @@ async fn a_server_exports_every_metric_after_a_run_with_all_outcomes_and_the_lin
     let replies = [200, 500, 400].map(Reply::status).to_vec();
     let (_program, running, address, _receiver) = served(replies).await;
     let at_start = metrics(address);
-    assert_eq!(value(&at_start, r#"outbox_runs_total{trigger="http",stop_reason="error"}"#), 0.0);
-    assert_eq!(value(&at_start, "outbox_leases_lost_total"), 0.0);
-    assert_eq!(value(&at_start, "outbox_queue_wait_seconds_count"), 0.0);
-    assert_eq!(value(&at_start, r#"outbox_attempts_total{type="routed.a",outcome="complete"}"#), 0.0);
-    assert_eq!(value(&at_start, r#"outbox_events{outbox="default",type="routed.a",state="due"}"#), 0.0);
+    assert_eq!(count(&at_start, r#"outbox_runs_total{trigger="http",stop_reason="error"}"#), 0);
+    assert_eq!(count(&at_start, "outbox_leases_lost_total"), 0);
+    assert_eq!(count(&at_start, "outbox_queue_wait_seconds_count"), 0);
+    assert_eq!(count(&at_start, r#"outbox_attempts_total{type="routed.a",outcome="complete"}"#), 0);
+    assert_eq!(count(&at_start, r#"outbox_events{outbox="default",type="routed.a",state="due"}"#), 0);
     for _ in 0..3 {
         enqueue(address, "routed.a");
     }
@@ -117,22 +122,22 @@ async fn a_server_exports_every_metric_after_a_run_with_all_outcomes_and_the_lin
     let kinds = exported(&text);
     let known: BTreeMap<&str, &str> = METRICS.iter().map(|metric| (metric.name, metric.kind.as_str())).collect();
     assert_eq!(kinds, known);
-    for (series, count) in [
-        (r#"outbox_attempts_total{type="routed.a",outcome="complete"}"#, 1.0),
-        (r#"outbox_attempts_total{type="routed.a",outcome="retry"}"#, 1.0),
-        (r#"outbox_attempts_total{type="routed.a",outcome="dead_letter"}"#, 1.0),
-        (r#"outbox_attempts_total{type="routed.a",outcome="defer"}"#, 0.0),
-        (r#"outbox_dead_letters_total{type="routed.a",reason="permanent"}"#, 1.0),
-        (r#"outbox_runs_total{trigger="http",stop_reason="drained"}"#, 1.0),
-        (r#"outbox_http_requests_total{route="/v1/events",method="POST",status="201"}"#, 3.0),
-        (r#"outbox_http_requests_total{route="none",method="GET",status="404"}"#, 1.0),
-        (r#"outbox_attempt_duration_seconds_bucket{le="600"}"#, 3.0),
-        (r#"outbox_queue_wait_seconds_bucket{le="86400"}"#, 3.0),
-        ("outbox_run_duration_seconds_count", 1.0),
-        ("outbox_inflight", 0.0),
-        (&format!(r#"outbox_build_info{{version="{}"}}"#, env!("CARGO_PKG_VERSION")), 1.0),
+    for (series, expected) in [
+        (r#"outbox_attempts_total{type="routed.a",outcome="complete"}"#, 1),
+        (r#"outbox_attempts_total{type="routed.a",outcome="retry"}"#, 1),
+        (r#"outbox_attempts_total{type="routed.a",outcome="dead_letter"}"#, 1),
+        (r#"outbox_attempts_total{type="routed.a",outcome="defer"}"#, 0),
+        (r#"outbox_dead_letters_total{type="routed.a",reason="permanent"}"#, 1),
+        (r#"outbox_runs_total{trigger="http",stop_reason="drained"}"#, 1),
+        (r#"outbox_http_requests_total{route="/v1/events",method="POST",status="201"}"#, 3),
+        (r#"outbox_http_requests_total{route="none",method="GET",status="404"}"#, 1),
+        (r#"outbox_attempt_duration_seconds_bucket{le="600"}"#, 3),
+        (r#"outbox_queue_wait_seconds_bucket{le="86400"}"#, 3),
+        ("outbox_run_duration_seconds_count", 1),
+        ("outbox_inflight", 0),
+        (&format!(r#"outbox_build_info{{version="{}"}}"#, env!("CARGO_PKG_VERSION")), 1),
     ] {
-        assert_eq!(value(&text, series), count, "{series}");
+        assert_eq!(count(&text, series), expected, "{series}");
     }
     assert!(value(&text, "outbox_stats_last_success_timestamp_seconds") > 1.7e9);
     assert!(value(&text, r#"outbox_pool_max_connections{outbox="default"}"#) > 0.0);
@@ -156,13 +161,13 @@ async fn lanes_are_gauges_and_the_hundred_and_first_type_has_no_label_of_its_own
     let text = metrics(running.ready_address());
     let labels = text.lines().filter(|line| line.starts_with("outbox_events{") && line.contains(r#"state="due""#));
     assert_eq!(labels.count(), MOST_TYPES + 1);
-    assert_eq!(value(&text, r#"outbox_events{outbox="default",type="t000",state="due"}"#), 1.0);
+    assert_eq!(count(&text, r#"outbox_events{outbox="default",type="t000",state="due"}"#), 1);
     assert_eq!(
-        value(&text, r#"outbox_events{outbox="default",type="_other",state="due"}"#),
-        21.0,
+        count(&text, r#"outbox_events{outbox="default",type="_other",state="due"}"#),
+        21,
         "a route's type has one"
     );
-    assert_eq!(value(&text, r#"outbox_unrouted_due_events{outbox="default"}"#), (MOST_TYPES + 20) as f64);
+    assert_eq!(count(&text, r#"outbox_unrouted_due_events{outbox="default"}"#), MOST_TYPES as i64 + 20);
     assert!(value(&text, r#"outbox_oldest_due_age_seconds{outbox="default",type="_other"}"#) >= 0.0);
     assert!(running.terminate().success());
 }
@@ -259,14 +264,14 @@ async fn what_went_wrong_is_counted() {
             break text;
         }
     };
-    for (series, count) in [
-        ("outbox_leases_reaped_total", 2.0),
-        (r#"outbox_dead_letters_total{type="a",reason="claim_expired"}"#, 1.0),
-        (r#"outbox_dead_letters_total{type="a",reason="permanent"}"#, 0.0),
-        (r#"outbox_auth_failures_total{reason="missing_token"}"#, 2.0),
-        (r#"outbox_auth_failures_total{reason="unknown_token"}"#, 0.0),
+    for (series, expected) in [
+        ("outbox_leases_reaped_total", 2),
+        (r#"outbox_dead_letters_total{type="a",reason="claim_expired"}"#, 1),
+        (r#"outbox_dead_letters_total{type="a",reason="permanent"}"#, 0),
+        (r#"outbox_auth_failures_total{reason="missing_token"}"#, 2),
+        (r#"outbox_auth_failures_total{reason="unknown_token"}"#, 0),
     ] {
-        assert_eq!(value(&text, series), count, "{series}\n{text}");
+        assert_eq!(count(&text, series), expected, "{series}\n{text}");
     }
     assert!(!text.contains("secret-of-the-token"));
     assert!(running.terminate().success());

@@ -32,7 +32,7 @@ async fn lanes_are_shown_with_their_counts_their_routes_and_the_last_run() {
     let shown =
         ["outbox", "type", "due", "scheduled", "processing", "dead_letter", "routed", "capped"].map(|key| &lane[key]);
     assert_eq!(
-        Value::from_iter(shown.into_iter().cloned()),
+        shown.into_iter().cloned().collect::<Value>(),
         json_of(r#"["default","a",1,1,0,0,true,false]"#),
         "{stats}"
     );

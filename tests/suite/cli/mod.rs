@@ -1,5 +1,7 @@
 //! The command line, tried through the real program, on a `SQLite` file where the database does not matter.
 
+mod operating;
+mod remote;
 mod stats;
 
 use std::net::TcpListener;

@@ -248,7 +248,11 @@ impl<'a> Fit<'a> {
     }
 
     fn has_order_of(&self, column: &str) -> bool {
-        let whole = self.facts.indexes.iter().filter(|index| index.ordered && index.valid && index.predicate.is_none());
+        let whole = self
+            .facts
+            .indexes
+            .iter()
+            .filter(|index| index.method == "btree" && index.valid && index.predicate.is_none());
         whole.filter_map(|index| index.keys.first()).any(|key| is_key(key, column))
     }
 
