@@ -160,3 +160,17 @@ fn looked_at(lane: &LaneStats, reached: [bool; COUNTS as usize]) -> u32 {
 fn empty(lane: &LaneStats) -> LaneStats {
     LaneStats { event_type: lane.event_type.clone(), ..LaneStats::default() }
 }
+
+/// What one pass over an adopted table has counted, up to [`MOST_COUNTED`] in each state. One that has come to its limit may
+/// have left out events of any lane.
+pub(super) fn of_one_pass(as_of: Timestamp, mut lanes: Vec<LaneStats>) -> Stats {
+    let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(count).sum::<u64>();
+    let sums = [sum(|lane| lane.due + lane.scheduled), sum(|lane| lane.processing), sum(|lane| lane.dead_letter)];
+    let is_capped = sums.iter().any(|sum| *sum >= u64::from(MOST_COUNTED));
+    for lane in &mut lanes {
+        lane.capped = is_capped;
+    }
+    let has_more_lanes = lanes.len() > MOST_LANES;
+    lanes.truncate(MOST_LANES);
+    Stats { as_of, lanes, has_more_lanes }
+}

@@ -55,6 +55,11 @@ impl<'a> Fit<'a> {
     pub(super) fn new(outbox: &'a Description, facts: &'a Facts) -> Result<Self, StoreError> {
         let fit = Self { outbox, facts };
         fit.no_braces()?;
+        if outbox.instants.is_some() {
+            let reason =
+                format!("outbox {:?}: instants is for SQLite; here the catalogue says it: leave it out", outbox.name);
+            return Err(StoreError::SchemaBroken { reason });
+        }
         let columns = &outbox.columns;
         fit.want("id", &columns.id, "uuid, text or an integer", |kind| {
             matches!(kind, Kind::Uuid | Kind::Text | Kind::Integer)

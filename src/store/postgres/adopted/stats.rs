@@ -5,9 +5,8 @@ use async_trait::async_trait;
 use super::AdoptedStore;
 use crate::store::postgres::rows::timestamp;
 use crate::store::postgres::stats::{lane, lanes};
-use crate::store::stats::{Counting, Lanes, Limits, collect};
-use crate::store::{LaneStats, MOST_COUNTED, MOST_LANES, Stats, StoreError};
-use crate::timestamp::Timestamp;
+use crate::store::stats::{Counting, Lanes, Limits, collect, of_one_pass};
+use crate::store::{LaneStats, MOST_COUNTED, Stats, StoreError};
 
 #[async_trait]
 impl Counting for AdoptedStore {
@@ -52,19 +51,6 @@ impl AdoptedStore {
                 })
             })
             .await?;
-        Ok(grouped(as_of, lanes))
+        Ok(of_one_pass(as_of, lanes))
     }
-}
-
-/// A pass that has come to its limit in one state may have left out events of any lane.
-fn grouped(as_of: Timestamp, mut lanes: Vec<LaneStats>) -> Stats {
-    let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(count).sum::<u64>();
-    let sums = [sum(|lane| lane.due + lane.scheduled), sum(|lane| lane.processing), sum(|lane| lane.dead_letter)];
-    let is_capped = sums.iter().any(|sum| *sum >= u64::from(MOST_COUNTED));
-    for lane in &mut lanes {
-        lane.capped = is_capped;
-    }
-    let has_more_lanes = lanes.len() > MOST_LANES;
-    lanes.truncate(MOST_LANES);
-    Stats { as_of, lanes, has_more_lanes }
 }
