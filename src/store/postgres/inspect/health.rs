@@ -23,10 +23,12 @@ const LIMITS: &str =
     "SET LOCAL statement_timeout = 2000; SET LOCAL lock_timeout = 200; SET LOCAL transaction_read_only = on";
 
 /// What the role needs on each table of ours.
-const OWN: [(&str, &[&str]); 4] = [
+const OWN: [(&str, &[&str]); 6] = [
     ("outbox.event", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
     ("outbox.attempt", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
     ("outbox.run", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
+    ("outbox.action", &["SELECT", "INSERT", "DELETE"]),
+    ("outbox.minute", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
     ("outbox.secret", &["SELECT"]),
 ];
 
