@@ -22,6 +22,7 @@ mod in_flight;
 mod new_event_body;
 mod openapi;
 mod outbox;
+mod page;
 mod path;
 mod problem;
 mod process;
@@ -124,6 +125,8 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
         .route("/v1/dead-letters", demand(&[Scope::Read], get(dead_letters::list)))
         .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
         .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
+        .route("/", get(page::dashboard))
+        .merge(page::files())
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/openapi.yaml", get(openapi::read))

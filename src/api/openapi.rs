@@ -18,7 +18,8 @@ use super::code::Code;
 use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
 use super::{
-    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, process, runs,
+    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, page, process,
+    runs,
 };
 use crate::run::{RunRecord, RunReport};
 
@@ -38,13 +39,14 @@ use crate::run::{RunRecord, RunReport};
         (name = "process", description = "Process what is due: what a scheduler calls."),
         (name = "runs", description = "What runs have done."),
         (name = "dead letters", description = "Events that were given up."),
+        (name = "page", description = "The dashboard."),
         (name = "health", description = "Probes and this description."),
     ),
     paths(
         events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
-        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, health::livez, health::readyz,
-        read,
+        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, page::dashboard, health::livez,
+        health::readyz, read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
     modifiers(&Bearer, &Parameters, &OptionalBodies),
@@ -233,6 +235,6 @@ mod tests {
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 18);
+        assert_eq!(ids.len(), 19);
     }
 }
