@@ -67,7 +67,9 @@ async function work(path, body, { done, verb }, found) {
       fill(figure, `${verb}: ${count(changed)} of ${found.more ? "more than " : ""}${count(found.matched)} done…`);
       const { data } = await act(path, { outbox: outbox() }, { ...body, limit: STEP });
       changed += data.changed;
-      more = data.more && data.matched > 0;
+      // The next step looks behind those that somebody else holds, instead of meeting them again.
+      if (data.next_cursor) body.cursor = data.next_cursor;
+      more = data.more && (data.matched > 0 || Boolean(data.next_cursor));
     }
     tell(`${done} ${counted(changed, "dead letter")}${stopped ? "; the rest stays as it is" : ""}.`);
   } catch (problem) {

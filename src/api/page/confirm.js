@@ -1,6 +1,6 @@
 // One question before anything is changed, with what may be said along.
 
-import { byId, fill, make } from "./dom.js";
+import { byId, fill, make, rememberFocus } from "./dom.js";
 import { hush } from "./notice.js";
 
 let answer = () => {};
@@ -23,7 +23,11 @@ export function ask({ title, verb, text = [], fields = [], kind = "main" }) {
   fill(byId("confirm-yes"), verb);
   byId("confirm-yes").className = kind;
   return new Promise((resolve) => {
-    answer = resolve;
+    const giveFocusBack = rememberFocus(byId("event").open ? byId("event-close") : byId("dead-letters"));
+    answer = (value) => {
+      giveFocusBack();
+      resolve(value);
+    };
     byId("confirm").showModal();
     (byId("confirm-body").querySelector("input") ?? byId("confirm-yes")).focus();
   });

@@ -9,7 +9,7 @@ import { sentence } from "./notice.js";
 import { outbox } from "./outboxes.js";
 import { count, counted } from "./time.js";
 
-const PAGE = 25;
+const PAGE = 10;
 
 const list = { events: [], cursor: null, pages: 0, problem: null, filter: {}, chosen: new Set(), clock: () => 0 };
 

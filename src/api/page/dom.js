@@ -49,13 +49,26 @@ export function fill(place, ...children) {
 }
 
 /**
+ * Where the focus is, to be given back when a dialog closes: to the same thing, or to what was drawn again in its place,
+ * or, when that is gone, to `instead`.
+ */
+export function rememberFocus(instead) {
+  const before = document.activeElement;
+  const key = before?.dataset.key;
+  return () => {
+    const again = before?.isConnected ? before : key && [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === key);
+    (again || instead).focus({ preventScroll: true });
+  };
+}
+
+/**
  * A table that turns into cards on a narrow screen. Its roles are spelled out because a table that is laid out
  * otherwise loses them. A row is a list of cells; a cell is a text, a node or a list of these.
  */
 export function table(caption, columns, rows, { kinds = [] } = {}) {
   const head = columns.map((name, at) => make("th", { role: "columnheader", scope: "col", class: kinds[at] }, name));
   const cell = (content, at) =>
-    make("td", { role: "cell", class: kinds[at], "data-label": columnText(columns[at]) }, ...[content].flat());
+    make("td", { role: "cell", class: cellKind(content, kinds[at]), "data-label": columns[at] }, content);
   return make(
     "table",
     { role: "table" },
@@ -65,8 +78,10 @@ export function table(caption, columns, rows, { kinds = [] } = {}) {
   );
 }
 
-function columnText(column) {
-  return typeof column === "string" ? column : (column.getAttribute("aria-label") ?? "");
+/** A narrow screen leaves out what is nothing. */
+function cellKind(content, kind) {
+  const text = [content].flat().map((part) => part.textContent ?? part).join("");
+  return kind === "number" && (text === "0" || text === "–") ? "number zero" : kind;
 }
 
 /** A text from data in an element of its own, with what would not be seen made visible. */

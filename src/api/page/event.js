@@ -2,7 +2,7 @@
 
 import { changeKind, changesOf, changeVerb, change } from "./changes.js";
 import { read } from "./client.js";
-import { button, byId, fill, make, quoted, shown, table } from "./dom.js";
+import { button, byId, fill, make, quoted, rememberFocus, shown, table } from "./dom.js";
 import { indented, memberText } from "./json_text.js";
 import { hush, sentence } from "./notice.js";
 import { full, precise } from "./time.js";
@@ -13,6 +13,7 @@ const AGAIN_MS = 3000;
 let open = null;
 let drawn = "";
 let timer = 0;
+let giveFocusBack = () => {};
 let tellChanged = () => {};
 
 byId("event-close").addEventListener("click", () => byId("event").close());
@@ -20,6 +21,7 @@ byId("event").addEventListener("close", () => {
   open = null;
   clearTimeout(timer);
   history.replaceState(null, "", location.pathname + location.search);
+  giveFocusBack();
 });
 
 /** Calls this whenever an event was changed from its view. */
@@ -34,7 +36,10 @@ export async function openEvent(id, outbox) {
   hush();
   fill(byId("event-title"), "Reading…");
   fill(byId("event-body"));
-  if (!byId("event").open) byId("event").showModal();
+  if (!byId("event").open) {
+    giveFocusBack = rememberFocus(byId("dead-letters"));
+    byId("event").showModal();
+  }
   const place = new URLSearchParams(outbox === undefined ? { event: id } : { event: id, outbox });
   history.replaceState(null, "", `#${place}`);
   await refresh();

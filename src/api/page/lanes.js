@@ -68,7 +68,7 @@ function depth(number, lane) {
 function totals(lanes) {
   const sum = (name) => lanes.reduce((sum, lane) => sum + lane[name], 0);
   const capped = lanes.some((lane) => lane.capped) ? "+" : "";
-  const oldest = Math.max(-1, ...lanes.filter((lane) => lane.due > 0).map((lane) => lane.oldest_due_age_ms ?? -1));
+  const oldest = Math.max(-1, ...lanes.filter((lane) => lane.due > 0 && lane.routed).map((lane) => lane.oldest_due_age_ms ?? -1));
   const tiles = [
     ["Oldest due", oldest < 0 ? "–" : duration(oldest), oldest >= LATE_MS ? "bad" : ""],
     ["Due", count(sum("due")) + capped, ""],

@@ -1,6 +1,6 @@
 // What came of something that the user did, said where he looks: in the dialog that is open, else on the page.
 
-import { byId, fill, make, shown } from "./dom.js";
+import { button, byId, fill, make, shown } from "./dom.js";
 
 /** Says that something was done. */
 export function tell(text) {
@@ -29,5 +29,5 @@ export function hush() {
 function say(text, kind) {
   const open = [...document.querySelectorAll("dialog[open]")].at(-1);
   const place = open?.querySelector(".message") ?? byId("notice");
-  fill(place, make("span", { class: kind }, shown(text)));
+  fill(place, make("span", { class: kind }, shown(text)), button("Dismiss", () => fill(place), { kind: "small" }));
 }

@@ -22,8 +22,9 @@ export function counted(number, one, many = `${one}s`) {
 
 /** "12 minutes", "3 hours": one unit, rounded down, as one says it. */
 export function duration(milliseconds) {
-  const [unit, size] = UNITS.find(([, size]) => milliseconds >= size) ?? ["second", 1000];
-  return counted(Math.max(0, Math.floor(milliseconds / size)), unit);
+  if (milliseconds < 1000) return "under a second";
+  const [unit, size] = UNITS.find(([, size]) => milliseconds >= size);
+  return counted(Math.floor(milliseconds / size), unit);
 }
 
 /** "0.4 s", "1 min 5 s": what a run or an attempt took. */

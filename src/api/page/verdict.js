@@ -78,6 +78,9 @@ function blind({ problem }) {
     const request = problem.requestId ? [`Its log has more under the request id ${problem.requestId}.`] : [];
     return { level: "bad", kind: problem.kind, headline: "The figures cannot be read", text: [said, ...request] };
   }
+  if (problem.kind === "database" && problem.message.includes("schema")) {
+    return { level: "bad", kind: "schema", headline: "The database does not fit this program", text: [said] };
+  }
   const detail = ["scope-missing", "database"].includes(problem.kind) ? [said] : [];
   return { kind: problem.kind, ...known, text: [...(known.text ?? []), ...detail] };
 }
@@ -168,13 +171,16 @@ function unrouted(picture) {
   const lanes = picture.stats.lanes.filter((lane) => !lane.routed && waits(lane));
   if (lanes.length === 0) return null;
   const names = lanes.slice(0, 5).map((lane) => place(lane, picture));
+  const dead = deadLetters(picture);
+  const given = dead ? { text: [`Given up besides: ${dead.sum}.`], actions: dead.actions } : { text: [], actions: [] };
   const more = lanes.length > names.length ? ` and ${counted(lanes.length - names.length, "other")}` : "";
   return {
     level: "warn",
     kind: "unrouted",
     headline: `${counted(lanes.length, "type")} of events ${lanes.length === 1 ? "waits" : "wait"} because no route takes ${lanes.length === 1 ? "it" : "them"}`,
-    text: [`${names.join(", ")}${more}. They wait without spending attempts; all other events flow.`],
+    text: [`${names.join(", ")}${more}. They wait without spending attempts, and nothing else is late.`, ...given.text],
     todo: ["Add a [[route]] for the type to the server's settings. Or, if a new version brings the route, wait until it runs."],
+    actions: given.actions,
   };
 }
 
@@ -186,6 +192,7 @@ function deadLetters(picture) {
   return {
     level: "warn",
     kind: "dead-letters",
+    sum: `${count(sum)}${plus}`,
     headline: `Events flow, but ${count(sum)}${plus} ${sum === 1 ? "was" : "were"} given up`,
     text: ["Dead letters wait for a decision. They are never purged."],
     todo: ["Read why, mend the cause, then requeue them. Discard what nobody needs."],
