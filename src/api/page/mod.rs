@@ -120,3 +120,48 @@ fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let given = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|list| list.split(',')).any(|one| one.trim().trim_start_matches("W/") == etag || one.trim() == "*")
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    async fn get_style(known: Option<&str>) -> (StatusCode, HeaderMap, usize) {
+        let mut request = Request::get("/page/page.css");
+        if let Some(etag) = known {
+            request = request.header(header::IF_NONE_MATCH, etag);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let (parts, body) = files::<()>().oneshot(request).await.unwrap().into_parts();
+        (parts.status, parts.headers, body.collect().await.unwrap().to_bytes().len())
+    }
+
+    #[tokio::test]
+    async fn a_file_that_the_browser_holds_already_is_not_sent_again() {
+        let (status, headers, length) = get_style(None).await;
+        let etag = headers[header::ETAG].to_str().unwrap().to_owned();
+        assert_eq!((status, length > 1000), (StatusCode::OK, true));
+        for known in [etag.clone(), format!("W/{etag}"), format!("\"another\", {etag}"), "*".to_owned()] {
+            let (status, headers, length) = get_style(Some(&known)).await;
+            assert_eq!((status, length), (StatusCode::NOT_MODIFIED, 0), "{known}");
+            assert_eq!(headers[header::ETAG], etag);
+        }
+        assert_eq!(get_style(Some("\"another\"")).await.0, StatusCode::OK);
+    }
+
+    #[test]
+    fn nothing_in_the_page_would_need_a_looser_policy() {
+        assert!(!INDEX.text.contains("<script>") && !INDEX.text.contains("style="));
+        for file in FILES.iter().chain([&*INDEX]) {
+            for word in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"]
+            {
+                let text = file.text.replace("http://www.w3.org/2000/svg", "");
+                assert!(!text.contains(word), "{} has {word}", file.path);
+            }
+        }
+    }
+}
