@@ -1,7 +1,7 @@
 //! A real headless Chromium, driven over WebDriver. A missing browser fails the test; `scripts/test` installs it.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use crate::support::program::http_if_answered;
 
 /// How long a test waits for what must come: long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,9 +32,19 @@ struct Session {
     id: String,
 }
 
+impl Session {
+    /// Ends the session, and the browser with it. The driver answers when that is done, and then keeps the connection.
+    fn end(&self) -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(stream, "DELETE /session/{} HTTP/1.1\r\nhost: {}\r\ncontent-length: 0\r\n\r\n", self.id, self.address)?;
+        stream.read(&mut [0; 1024]).map(drop)
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = http_if_answered(self.address, "DELETE", &format!("/session/{}", self.id), "");
+        let _ = self.end();
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
