@@ -16,6 +16,7 @@ use ring::hmac;
 
 use super::ApiState;
 use super::problem::{Code, Problem};
+use crate::store::Actor;
 
 /// What a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,6 +146,11 @@ impl Caller {
     /// The token's name, for the log of what operators do.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Who changes an event, for its own log.
+    pub fn actor(&self, note: Option<&str>) -> Actor {
+        Actor::new(&self.name).because(note)
     }
 
     /// Somebody with these scopes, for tests.

@@ -9,6 +9,8 @@ pub enum Code {
     InvalidRequest,
     /// No routed type fits the budget.
     InvalidBudget,
+    /// A bulk operation that would mean every dead letter.
+    EmptyFilter,
     /// No token, or one that nobody has.
     Unauthorized,
     /// The token lacks the scope.
@@ -51,6 +53,7 @@ impl Code {
         match self {
             Self::InvalidRequest => "invalid-request",
             Self::InvalidBudget => "invalid-budget",
+            Self::EmptyFilter => "empty-filter",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::EventNotFound => "event-not-found",
@@ -76,6 +79,7 @@ impl Code {
         match self {
             Self::InvalidRequest => "The request is not valid",
             Self::InvalidBudget => "No routed type fits the budget",
+            Self::EmptyFilter => "Neither ids nor a filter",
             Self::Unauthorized => "A valid token is required",
             Self::Forbidden => "The token lacks the scope",
             Self::EventNotFound => "No such event",
@@ -99,7 +103,7 @@ impl Code {
     /// The HTTP status.
     pub fn status(self) -> StatusCode {
         match self {
-            Self::InvalidRequest | Self::InvalidBudget => StatusCode::BAD_REQUEST,
+            Self::InvalidRequest | Self::InvalidBudget | Self::EmptyFilter => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::EventNotFound | Self::OutboxNotFound | Self::RunNotFound | Self::NotFound => StatusCode::NOT_FOUND,

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::auth::{Caller, Scope};
 use super::body::OptionalJson;
 use super::cursor::{List, not_a_cursor};
+use super::event_list::EventListView;
 use super::event_view::{EventView, view_changed};
 use super::openapi::problem_set;
 use super::outbox::Outbox;
@@ -63,17 +64,6 @@ impl ListQuery {
     }
 }
 
-/// A page of dead letters, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = EventList)]
-pub(super) struct DeadLettersView {
-    /// At most `limit` events; may be few or none before the end of the list.
-    data: Vec<EventView>,
-    /// Where the list goes on; null only at its end.
-    #[schema(required = true)]
-    next_cursor: Option<String>,
-}
-
 /// List dead letters, newest first.
 #[utoipa::path(
     get, path = "/v1/dead-letters", tag = "dead letters", operation_id = "listDeadLetters",
@@ -86,7 +76,7 @@ pub(super) struct DeadLettersView {
         ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses(
-        (status = 200, description = "A page of dead letters.", body = DeadLettersView, links(
+        (status = 200, description = "A page of dead letters.", body = EventListView, links(
             ("requeue" = (operation_id = "requeueDeadLetter", parameters(("id" = "$response.body#/data/0/id")))),
             ("discard" = (operation_id = "discardDeadLetter", parameters(("id" = "$response.body#/data/0/id")))),
         )),
@@ -97,15 +87,13 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     Query(query): Query<ListQuery>,
     outbox: Outbox,
-) -> Answer<Json<DeadLettersView>> {
+) -> Answer<Json<EventListView>> {
     let list = query.list(&outbox);
     let after = query.after(list, &outbox)?;
     let query = DeadLetterQuery { after, with_payload: caller.may(Scope::Payload), ..query.query };
     let page = outbox.store().dead_letters(&query).await?;
-    Ok(Json(DeadLettersView {
-        data: page.events.into_iter().map(|event| EventView::new(event, outbox.outbox(), &caller)).collect(),
-        next_cursor: page.next.map(|next| list.cursor(next.dead_at, &next.id)),
-    }))
+    let next_cursor = page.next.map(|next| list.cursor(next.dead_at, &next.id));
+    Ok(Json(EventListView::new(page.events, next_cursor, &outbox, &caller)))
 }
 
 /// How to requeue.
@@ -121,7 +109,7 @@ pub(super) struct RequeueBody {
     #[schema(minimum = 1, maximum = 100)]
     #[serde(default, deserialize_with = "whole::optional")]
     max_attempts: Option<i32>,
-    /// Why, for the log.
+    /// Why, for the event's log.
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     note: Option<String>,
 }
@@ -152,7 +140,10 @@ pub(super) async fn requeue(
         return Err(Problem::field("/max_attempts", "must be 1 to 100"));
     }
     let change = RequeueChange { delay: Duration::from_millis(delay_ms), max_attempts: body.max_attempts };
-    let transition = outbox.store().requeue(&id, &change).await?;
+    if change.max_attempts.is_some() && !outbox.store().abilities().await?.set_max_attempts {
+        return Err(Problem::field("/max_attempts", "cannot be set: this outbox's table has no column for it"));
+    }
+    let transition = outbox.store().requeue(&id, &change, &caller.actor(body.note.as_deref())).await?;
     changed(&outbox, &caller, &id, transition, "requeued", body.note.as_deref()).await
 }
 
@@ -161,7 +152,7 @@ pub(super) async fn requeue(
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schema(as = Discard)]
 pub(super) struct DiscardBody {
-    /// Why; becomes the event's `last_error`.
+    /// Why; becomes the event's `last_error`, and stands in its log.
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     note: Option<String>,
 }
@@ -184,8 +175,9 @@ pub(super) async fn discard(
     OptionalJson(body): OptionalJson<DiscardBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.note.as_deref(), "/note", MAX_REASON_CHARS)?;
-    let transition = outbox.store().discard(&id, body.note.as_deref().unwrap_or("discarded")).await?;
-    changed(&outbox, &caller, &id, transition, "discarded", body.note.as_deref()).await
+    let note = body.note.as_deref();
+    let transition = outbox.store().discard(&id, note.unwrap_or("discarded"), &caller.actor(note)).await?;
+    changed(&outbox, &caller, &id, transition, "discarded", note).await
 }
 
 async fn changed(

@@ -46,7 +46,8 @@ pub(super) async fn cancel(
     OptionalJson(body): OptionalJson<CancelBody>,
 ) -> Answer<Json<EventView>> {
     check_text(body.reason.as_deref(), "/reason", MAX_REASON_CHARS)?;
-    let event = match outbox.store().cancel(&id, body.reason.as_deref().unwrap_or("cancelled")).await? {
+    let reason = body.reason.as_deref();
+    let event = match outbox.store().cancel(&id, reason.unwrap_or("cancelled"), &caller.actor(reason)).await? {
         Transition::Applied(event) => {
             tracing::info!(event_id = %id, token = caller.name(), "event cancelled");
             event

@@ -12,7 +12,7 @@ use super::auth::{Caller, Scope};
 use super::outbox::Outbox;
 use crate::event::{Event, EventId, Status};
 use crate::processor::DEFAULT_OUTBOX;
-use crate::store::Attempt;
+use crate::store::{Action, Attempt};
 use crate::timestamp::Timestamp;
 
 /// An event as it is now.
@@ -75,6 +75,10 @@ pub struct EventView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<AttemptView>, required = false)]
     attempts_log: Option<Vec<AttemptView>>,
+    /// What operators did to it, in that order; with `include=attempts`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<ActionView>, required = false)]
+    actions_log: Option<Vec<ActionView>>,
 }
 
 impl EventView {
@@ -114,13 +118,16 @@ impl EventView {
             // A plain INSERT into SQLite can hold a text that is no JSON; such a payload cannot be shown.
             payload: event.payload.and_then(|text| RawValue::from_string(text).ok()),
             attempts_log: None,
+            actions_log: None,
         }
     }
 
-    /// The same with its attempt log.
+    /// The same with its logs: of attempts, and of what operators did.
     #[must_use]
-    pub fn with_attempts(self, attempts: Vec<Attempt>) -> Self {
-        Self { attempts_log: Some(attempts.into_iter().map(AttemptView::from).collect()), ..self }
+    pub fn with_logs(self, attempts: Vec<Attempt>, actions: Vec<Action>) -> Self {
+        let attempts_log = Some(attempts.into_iter().map(AttemptView::from).collect());
+        let actions_log = Some(actions.into_iter().map(ActionView::from).collect());
+        Self { attempts_log, actions_log, ..self }
     }
 
     /// The value of a `Location` header that leads to the event.
@@ -182,6 +189,28 @@ impl From<Attempt> for AttemptView {
             error: attempt.error,
             response: attempt.response,
         }
+    }
+}
+
+/// What an operator did to an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Action)]
+pub(super) struct ActionView {
+    /// `requeue`, `discard` or `cancel`.
+    action: &'static str,
+    /// The token's name; `cli` and the user's name for a command on the database itself.
+    actor: String,
+    /// When it was done.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// Why.
+    #[schema(required = true)]
+    note: Option<String>,
+}
+
+impl From<Action> for ActionView {
+    fn from(action: Action) -> Self {
+        Self { action: action.kind.as_str(), actor: action.actor, at: action.at, note: action.note }
     }
 }
 

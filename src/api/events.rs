@@ -129,7 +129,7 @@ impl FromQuery for Include {
     get, path = "/v1/events/{id}", tag = "events", operation_id = "readEvent",
     params(
         ("id" = String, Path, description = "The event's id."),
-        ("include" = Option<String>, Query, pattern = "^attempts$", description = "`attempts` adds `attempts_log`."),
+        ("include" = Option<String>, Query, pattern = "^attempts$", description = "`attempts` adds `attempts_log` and `actions_log`."),
         ("outbox" = Option<String>, Query, description = "The outbox; the default one when it is not given.", example = "default"),
     ),
     responses((status = 200, description = "The event as it is now.", body = EventView), ReadProblems)
@@ -143,7 +143,7 @@ pub(super) async fn read(
     let event = outbox.store().event(&id, caller.may(Scope::Payload)).await?.ok_or_else(Problem::event_not_found)?;
     let mut view = EventView::new(event, outbox.outbox(), &caller);
     if include.attempts {
-        view = view.with_attempts(outbox.store().attempts(&id).await?);
+        view = view.with_logs(outbox.store().attempts(&id).await?, outbox.store().actions(&id).await?);
     }
     Ok(axum::Json(view).into_response())
 }

@@ -10,9 +10,11 @@ mod body;
 mod code;
 mod context;
 mod cursor;
+mod dead_letter_bulk;
 mod dead_letters;
 mod event_batch;
 mod event_cancel;
+mod event_list;
 mod event_process;
 mod event_settle;
 mod event_view;
@@ -111,6 +113,7 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
     };
     let paths = Router::new()
         .route("/v1/events", demand(&[Scope::Enqueue], post(events::enqueue)))
+        .route("/v1/events", demand(&[Scope::Read], get(event_list::list)))
         .route("/v1/events/batch", demand(&[Scope::Enqueue], post(event_batch::enqueue)))
         .route("/v1/events/in-flight", demand(&[Scope::Read], get(in_flight::read)))
         .route("/v1/events/{id}", demand(&[Scope::Read], get(events::read)))
@@ -123,6 +126,8 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
         .route("/v1/runs", demand(&[Scope::Read], get(runs::list)))
         .route("/v1/runs/{run_id}", demand(&[Scope::Process, Scope::Read], get(runs::read)))
         .route("/v1/dead-letters", demand(&[Scope::Read], get(dead_letters::list)))
+        .route("/v1/dead-letters/requeue", demand(&[Scope::Operate], post(dead_letter_bulk::requeue)))
+        .route("/v1/dead-letters/discard", demand(&[Scope::Operate], post(dead_letter_bulk::discard)))
         .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
         .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
         .route("/", get(page::dashboard))

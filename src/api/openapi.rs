@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, Required, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
@@ -18,9 +18,10 @@ use super::code::Code;
 use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
 use super::{
-    dead_letters, event_batch, event_cancel, event_process, event_settle, events, health, in_flight, page, process,
-    runs,
+    dead_letter_bulk, dead_letters, event_batch, event_cancel, event_list, event_process, event_settle, events, health,
+    in_flight, page, process, runs,
 };
+use crate::event::Status;
 use crate::run::{RunRecord, RunReport};
 
 #[derive(OpenApi)]
@@ -43,10 +44,11 @@ use crate::run::{RunRecord, RunReport};
         (name = "health", description = "Probes and this description."),
     ),
     paths(
-        events::enqueue, event_batch::enqueue, in_flight::read, events::read, event_process::process,
+        events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
-        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, page::dashboard, health::livez,
-        health::readyz, read,
+        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard,
+        dead_letter_bulk::requeue, dead_letter_bulk::discard, page::dashboard, health::livez, health::readyz,
+        read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
     modifiers(&Bearer, &Parameters, &OptionalBodies),
@@ -91,6 +93,16 @@ fn parameter_schema(name: &str) -> Option<Schema> {
         "outbox" => text("^[a-z][a-z0-9_-]*$").max_length(Some(63)).into(),
         "type" | "types" => ArrayBuilder::new().items(event_type).max_items(Some(MAX_TYPES)).into(),
         "subject" | "key" | "value" => text(NO_CONTROLS).max_length(Some(255)).into(),
+        "status" => {
+            let words = Status::ALL.map(Status::as_str);
+            let status = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
+            ArrayBuilder::new().items(status).into()
+        }
+        "created_after" | "created_before" => ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .into(),
+        "order" => ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["desc", "asc"])).into(),
         "error_contains" => text(NO_CONTROLS).max_length(Some(500)).into(),
         "limit" => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into(),
         "cursor" => text("^[A-Za-z0-9_-]+$").min_length(Some(23)).max_length(Some(1382)).into(),
@@ -235,6 +247,6 @@ mod tests {
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 19);
+        assert_eq!(ids.len(), 22);
     }
 }

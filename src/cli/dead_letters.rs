@@ -136,7 +136,7 @@ async fn list(outbox: &Chosen, arguments: ListArguments) -> anyhow::Result<()> {
 async fn requeue(outbox: &Chosen, id: &EventId, arguments: RequeueArguments) -> anyhow::Result<()> {
     let change =
         RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    let transition = outbox.store.requeue(id, &change).await;
+    let transition = outbox.store.requeue(id, &change, &crate::store::Actor::new("cli")).await;
     if matches!(transition, Ok(Transition::Applied(_))) {
         tracing::info!(event_id = %id, note = arguments.note.as_deref(), "a dead letter was requeued");
     }
@@ -145,7 +145,7 @@ async fn requeue(outbox: &Chosen, id: &EventId, arguments: RequeueArguments) -> 
 
 async fn discard(outbox: &Chosen, id: &EventId, arguments: DiscardArguments) -> anyhow::Result<()> {
     let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
-    applied(outbox, id, outbox.store.discard(id, &reason).await).await
+    applied(outbox, id, outbox.store.discard(id, &reason, &crate::store::Actor::new("cli")).await).await
 }
 
 /// Prints the event that was changed with its payload, or says why it was not.

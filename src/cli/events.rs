@@ -45,7 +45,7 @@ async fn show(global: &Global, id: &str, with_attempts: bool, outbox: &OutboxArg
     outbox.close().await;
     let view = EventView::of_outbox(event, &outbox.name);
     output::json(&match attempts {
-        Some(attempts) => view.with_attempts(attempts),
+        Some(attempts) => view.with_logs(attempts, Vec::new()),
         None => view,
     })
 }

@@ -18,6 +18,7 @@ mod outboxes;
 mod output;
 mod process;
 mod receiver;
+mod remote;
 mod serve;
 mod service;
 mod signals;

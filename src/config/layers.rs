@@ -10,6 +10,7 @@ use figment::providers::{Format as _, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
+use super::client::CLIENT_VARIABLES;
 use super::environment::{Environment, secret_in_file, usable};
 use super::keys::{KEYS, variable};
 use super::problem::{ConfigError, Problems, nearest};
@@ -78,7 +79,7 @@ impl Sources {
                 // These may come by several variables and are judged together below.
                 Some(("database_url", _)) => {}
                 Some((known, kind)) => layers.push(Layer::one(format!("in {name}"), known, kind.value(text))),
-                None if key == "database_url_file" || is_service_link(rest) => {}
+                None if key == "database_url_file" || CLIENT_VARIABLES.contains(&rest) || is_service_link(rest) => {}
                 None => problems.add(name, unknown_variable(name)),
             }
         }

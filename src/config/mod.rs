@@ -5,6 +5,7 @@
 //! and what would be valid; the values of secrets are never repeated. No other module reads a file or the environment.
 
 mod check;
+mod client;
 mod environment;
 mod keys;
 mod layers;
@@ -23,10 +24,11 @@ mod text;
 mod tokens;
 mod warnings;
 
+pub use client::ServerAddress;
 pub use environment::Environment;
 pub use layers::Sources;
 pub use problem::ConfigError;
-pub use secret::mask_url;
+pub use secret::{Secret, mask_url};
 pub use service::{AdoptedSettings, ServiceSettings};
 
 use outbox::Described;

@@ -6,8 +6,11 @@
 //! returned, and dropping a call's future neither undoes nor interrupts it: each call runs to its end on its own task,
 //! under a deadline. `tests/suite/store` holds the promises written here against both databases.
 
+mod action;
+mod bulk;
 mod connect;
 pub mod description;
+mod listing;
 mod parts;
 pub mod postgres;
 pub mod sqlite;
@@ -19,11 +22,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
+pub use action::{Abilities, Action, ActionKind, Actor, UnknownAction};
+pub use bulk::{BulkChange, BulkReport, BulkRequest, MAX_BULK, Selection, change_many};
 pub use connect::{ConnectError, StoreOptions, connect, connect_adopted};
+pub use listing::{
+    DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EventPage, EventPosition,
+    EventQuery,
+};
 pub use types::{
-    Attempt, Claim, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey,
-    LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, StoreError, SubjectClaim,
-    Transition,
+    Attempt, Claim, EnqueueError, Enqueued, InFlightKey, LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage,
+    Reaped, RequeueChange, RunPage, StoreError, SubjectClaim, Transition,
 };
 
 use crate::event::{Event, EventId, NewEvent};
@@ -102,25 +110,54 @@ pub trait Store: Send + Sync {
     /// The event's attempt log in the order of its claims, at most 1,000 lines.
     async fn attempts(&self, id: &EventId) -> Result<Vec<Attempt>, StoreError>;
 
+    /// What operators did to the event, in that order, at most 1,000 lines.
+    async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError>;
+
+    /// Events in an order that never changes: newest or oldest first by their ids, which the database makes in the order of
+    /// creation; in an adopted table by (`created_at`, id) where an index leads there. Looks at a bounded number of rows,
+    /// so that a page may be short or empty and still have a `next`.
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
+
     /// At most ten pending or processing events of these types (all types when empty) that match. Payloads that
     /// cannot be read as text match nothing; a value matches as the text that Postgres' `->>` would give.
     async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError>;
 
-    /// pending → skipped.
-    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError>;
+    /// pending → skipped. This and the changes below leave a line in the event's log of actions, in the same step.
+    async fn cancel(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError>;
 
     /// Dead letters, newest first. Looks at a bounded number of rows, so that a page may be short or empty and still
     /// have a `next`.
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError>;
 
+    /// Ids of at most `limit` dead letters behind a place, newest first (in an adopted table in the order of their ids);
+    /// bounded as [`Store::dead_letters`].
+    async fn find_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<&DeadLetterPosition>,
+        limit: u32,
+    ) -> Result<DeadLetterIds, StoreError>;
+
+    /// Which of these events, at most 1,000, are dead letters.
+    async fn dead_letters_among(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError>;
+
+    /// Changes those of these events, at most 1,000, that are dead letters and that nobody else has locked, in one step,
+    /// and says which. [`change_many`] makes whole requests of it.
+    async fn change_dead_letters(
+        &self,
+        ids: &[EventId],
+        change: &BulkChange,
+        by: &Actor,
+    ) -> Result<Vec<EventId>, StoreError>;
+
     /// `dead_letter` → pending with no attempts spent, requeues + 1.
-    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError>;
+    async fn requeue(&self, id: &EventId, change: &RequeueChange, by: &Actor) -> Result<Transition, StoreError>;
 
     /// `dead_letter` → skipped.
-    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError>;
+    async fn discard(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError>;
 
     /// Deletes at most `limit` completed events older than `completed` and skipped ones older than `skipped` together
-    /// with their attempt logs, and says how many. Never touches other events.
+    /// with their logs, and says how many. Never touches other events.
     async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError>;
 
     /// Keeps what a run has done so far, under its id: the first call writes the run, a later one replaces its report.
@@ -133,6 +170,11 @@ pub trait Store: Send + Sync {
 
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// What operators can do in this outbox. In our own tables everything.
+    async fn abilities(&self) -> Result<Abilities, StoreError> {
+        Ok(Abilities { discard: true, set_max_attempts: true })
+    }
 
     /// What this outbox's table does not allow, each in a sentence for its operator. Our own tables allow everything.
     async fn limitations(&self) -> Result<Vec<String>, StoreError> {

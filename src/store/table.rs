@@ -6,8 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use super::action::OWN_OUTBOX;
+
 /// Identifiers longer than this are cut by Postgres and would then name something else.
 const MAX_IDENTIFIER_BYTES: usize = 63;
+
+/// How statements call the tables.
+const TABLES: [&str; 5] = ["events", "attempts_log", "runs", "secrets", "actions"];
 
 /// The columns of an event table, in the order of the default table.
 const COLUMNS: [&str; 21] = [
@@ -52,18 +57,25 @@ impl Table {
     /// The tables of schema `outbox` that outboxd makes on Postgres.
     #[must_use]
     pub fn postgres() -> Self {
-        Self::new(&["outbox", "event"], &["outbox", "attempt"], &["outbox", "run"], &["outbox", "secret"])
+        Self::new([
+            &["outbox", "event"],
+            &["outbox", "attempt"],
+            &["outbox", "run"],
+            &["outbox", "secret"],
+            &["outbox", "action"],
+        ])
     }
 
     /// The tables that outboxd makes in a `SQLite` file.
     #[must_use]
     pub fn sqlite() -> Self {
-        Self::new(&["outbox_event"], &["outbox_attempt"], &["outbox_run"], &["outbox_secret"])
+        Self::new([&["outbox_event"], &["outbox_attempt"], &["outbox_run"], &["outbox_secret"], &["outbox_action"]])
     }
 
-    fn new(events: &[&str], attempts: &[&str], runs: &[&str], secrets: &[&str]) -> Self {
+    /// Paths of the tables in the order of [`TABLES`].
+    fn new(paths: [&[&str]; 5]) -> Self {
         let mut names = BTreeMap::new();
-        for (name, path) in [("events", events), ("attempts_log", attempts), ("runs", runs), ("secrets", secrets)] {
+        for (name, path) in TABLES.into_iter().zip(paths) {
             names.insert(name, path.iter().map(|part| quote_identifier(part)).collect::<Vec<_>>().join("."));
         }
         for column in COLUMNS {
@@ -75,6 +87,7 @@ impl Table {
         for (limit, number) in LIMITS {
             names.insert(limit, number.to_owned());
         }
+        names.insert("own_outbox", format!("'{OWN_OUTBOX}'"));
         Self { names }
     }
 

@@ -192,41 +192,6 @@ pub struct RequeueChange {
     pub max_attempts: Option<i32>,
 }
 
-/// Which dead letters to list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeadLetterQuery {
-    /// Only these types; all when empty.
-    pub types: Vec<String>,
-    /// Only this subject.
-    pub subject: Option<String>,
-    /// Only those whose error contains this text, in this case.
-    pub error_contains: Option<String>,
-    /// Only those behind this place, newest first.
-    pub after: Option<DeadLetterPosition>,
-    /// Dead letters at most, 1–200.
-    pub limit: u32,
-    /// Whether payloads are wanted.
-    pub with_payload: bool,
-}
-
-/// A place in the list of dead letters, which is ordered by (`dead_at`, id) downwards.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DeadLetterPosition {
-    /// First part of the order.
-    pub dead_at: Timestamp,
-    /// Second part of the order.
-    pub id: EventId,
-}
-
-/// A page of dead letters.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct DeadLetterPage {
-    /// Newest first.
-    pub events: Vec<Event>,
-    /// Where the next page goes on; `None` only at the end.
-    pub next: Option<DeadLetterPosition>,
-}
-
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunPage {

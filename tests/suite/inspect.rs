@@ -235,3 +235,23 @@ fn doctor_tells_a_database_that_does_not_answer() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("problem  the database is unavailable") && !text.contains("s3cret"), "{text}");
 }
+
+/// Statuses of one letter: words that would not fit are not proposed, and what is missing is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_of_one_letter_is_not_given_words() {
+    let url = fresh_database().await;
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let table = "CREATE TABLE messages (
+        id varchar(40) PRIMARY KEY, message_type text NOT NULL, content bytea NOT NULL, status char(1) NOT NULL DEFAULT 'N',
+        attempt_count bigint DEFAULT 0, visible_at timestamptz(0) NOT NULL DEFAULT now(), taken_at timestamptz(0),
+        created timestamptz(0) NOT NULL DEFAULT now(), done_at timestamptz(0), last_err varchar(100));
+        INSERT INTO messages (id, message_type, content) VALUES ('1', 'mail', '{}')";
+    sqlx::raw_sql(table).execute(&mut connection).await.unwrap();
+    let program = Program::with_settings(&format!("database_url = \"{url}\"\n"));
+    let output = program.run(&["outbox", "inspect", "messages"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{text}");
+    for part in ["pending = \"N\"", "# processing = \"?\"", "last_error = \"last_err\"", "4 s"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

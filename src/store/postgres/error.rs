@@ -64,7 +64,7 @@ fn by_code(code: &str, error: Error) -> StoreError {
         "40001" | "40P01" => unavailable("it was in conflict with other work", source),
         "55P03" => StoreError::Locked { source },
         "57014" => unavailable("it did not answer in time", source),
-        "42P01" | "42703" | "42883" | "3F000" => StoreError::SchemaOutdated,
+        "42P01" | "42703" | "42804" | "42883" | "3F000" => StoreError::SchemaOutdated,
         "42501" => {
             StoreError::Internal { reason: "the database user lacks a privilege".to_owned(), source: Some(source) }
         }

@@ -3,12 +3,13 @@
 //! Each call is one autocommit statement (enqueueing a batch with keys or ids is one short transaction), run by [`call`] to
 //! its end on its own task and under a deadline. The statements stand whole in `sql/`; what they promise is written there.
 
-mod adopted;
+pub mod adopted;
 mod call;
 mod claim;
 mod enqueue;
 mod error;
 pub mod inspect;
+mod lists;
 mod operate;
 mod own_transaction;
 mod parts;
@@ -34,8 +35,9 @@ use self::enqueue::Groups;
 use self::statements::Statements;
 use super::table::Table;
 use super::{
-    Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
-    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds, DeadLetterPage,
+    DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek,
+    ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
 use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
@@ -156,27 +158,59 @@ impl Store for PostgresStore {
         read::attempts(&self.caller, id).await
     }
 
+    async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Vec::new()) };
+        read::actions(&self.caller, id).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
+        lists::events(&self.caller, query).await
+    }
+
     async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         read::in_flight(&self.caller, types, key).await
     }
 
-    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    async fn cancel(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
         let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
-        operate::cancel(&self.caller, id, reason).await
+        operate::cancel(&self.caller, id, reason, by).await
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
-        read::dead_letters(&self.caller, query).await
+        lists::dead_letters(&self.caller, query).await
     }
 
-    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
-        let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
-        operate::requeue(&self.caller, id, change).await
+    async fn find_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<&DeadLetterPosition>,
+        limit: u32,
+    ) -> Result<DeadLetterIds, StoreError> {
+        lists::find_dead_letters(&self.caller, filter, after, limit).await
     }
 
-    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    async fn dead_letters_among(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        lists::dead_letters_among(&self.caller, ids.iter().filter_map(EventId::uuid).collect()).await
+    }
+
+    async fn change_dead_letters(
+        &self,
+        ids: &[EventId],
+        change: &BulkChange,
+        by: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> {
+        let ids = ids.iter().filter_map(EventId::uuid).collect();
+        operate::change_dead_letters(&self.caller, ids, change, by).await
+    }
+
+    async fn requeue(&self, id: &EventId, change: &RequeueChange, by: &Actor) -> Result<Transition, StoreError> {
         let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
-        operate::discard(&self.caller, id, reason).await
+        operate::requeue(&self.caller, id, change, by).await
+    }
+
+    async fn discard(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        let Some(id) = id.uuid() else { return Ok(Transition::Absent) };
+        operate::discard(&self.caller, id, reason, by).await
     }
 
     async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {

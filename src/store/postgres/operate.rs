@@ -11,42 +11,68 @@ use uuid::Uuid;
 use super::call::Caller;
 use super::rows::{date_time, event, run as read_run};
 use super::statements::Statements;
-use crate::event::Status;
+use crate::event::{EventId, Status};
 use crate::run::{RunRecord, RunReport, RunState, Trigger};
-use crate::store::{RequeueChange, RunPage, StoreError, Transition, micros};
+use crate::store::{Actor, BulkChange, RequeueChange, RunPage, StoreError, Transition, micros};
 use crate::timestamp::Timestamp;
 
 /// How often a change is tried whose event keeps coming back in between.
 const TRIES: u32 = 5;
 
-pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+pub(super) async fn cancel(caller: &Caller, id: Uuid, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
     caller
-        .call((id, reason.to_owned()), |statements, (id, reason), connection| {
+        .call((id, reason.to_owned(), by.clone()), |statements, (id, reason, by), connection| {
             Box::pin(async move {
-                let change = || statements.cancel().bind(id).bind(reason);
+                let change = || statements.cancel().bind(id).bind(reason).bind(&by.name).bind(&by.note);
                 transition(statements, *id, Status::Pending, change, connection).await
             })
         })
         .await
 }
 
-pub(super) async fn requeue(caller: &Caller, id: Uuid, change: &RequeueChange) -> Result<Transition, StoreError> {
+pub(super) async fn requeue(
+    caller: &Caller,
+    id: Uuid,
+    change: &RequeueChange,
+    by: &Actor,
+) -> Result<Transition, StoreError> {
     caller
-        .call((id, *change), |statements, (id, change), connection| {
+        .call((id, *change, by.clone()), |statements, (id, change, by), connection| {
             Box::pin(async move {
-                let change = || statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
+                let query = || statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
+                let change = || query().bind(&by.name).bind(&by.note);
                 transition(statements, *id, Status::DeadLetter, change, connection).await
             })
         })
         .await
 }
 
-pub(super) async fn discard(caller: &Caller, id: Uuid, reason: &str) -> Result<Transition, StoreError> {
+pub(super) async fn discard(caller: &Caller, id: Uuid, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
     caller
-        .call((id, reason.to_owned()), |statements, (id, reason), connection| {
+        .call((id, reason.to_owned(), by.clone()), |statements, (id, reason, by), connection| {
             Box::pin(async move {
-                let change = || statements.discard().bind(id).bind(reason);
+                let change = || statements.discard().bind(id).bind(reason).bind(&by.name).bind(&by.note);
                 transition(statements, *id, Status::DeadLetter, change, connection).await
+            })
+        })
+        .await
+}
+
+pub(super) async fn change_dead_letters(
+    caller: &Caller,
+    ids: Vec<Uuid>,
+    change: &BulkChange,
+    by: &Actor,
+) -> Result<Vec<EventId>, StoreError> {
+    caller
+        .call((ids, change.clone(), by.clone()), |statements, (ids, change, by), connection| {
+            Box::pin(async move {
+                let query = match change {
+                    BulkChange::Requeue { spread } => statements.requeue_many().bind(ids).bind(micros(*spread)),
+                    BulkChange::Discard { reason } => statements.discard_many().bind(ids).bind(reason),
+                };
+                let rows = query.bind(&by.name).bind(&by.note).fetch_all(connection).await?;
+                rows.iter().map(|row| row.try_get(0).map(EventId::Uuid)).collect()
             })
         })
         .await

@@ -5,11 +5,12 @@ use sqlx::postgres::PgConnection;
 use crate::store::{StoreError, parts};
 
 /// What the migrations make, as [`PRESENT`] and [`KEY`] name it.
-const PARTS: [&str; 19] = [
+const PARTS: [&str; 20] = [
     "table outbox.event",
     "table outbox.attempt",
     "table outbox.run",
     "table outbox.secret",
+    "table outbox.action",
     KEY_PART,
     "index outbox.event_live",
     "index outbox.event_dead",

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::event::{Event, Status};
 use crate::lease::{ClaimedEvent, Lease};
 use crate::run::{RunRecord, RunReport, RunState, Trigger};
-use crate::store::{Attempt, Position};
+use crate::store::{Action, ActionKind, Attempt, Position};
 use crate::timestamp::Timestamp;
 
 /// An instant as the driver has it.
@@ -30,7 +30,8 @@ pub(super) fn front() -> Position {
     Position { available_at: Timestamp::from_micros(i64::MIN), id: Uuid::nil().into() }
 }
 
-fn instant(row: &PgRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+/// An instant, by the column's name.
+pub(super) fn instant(row: &PgRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     row.try_get::<OffsetDateTime, _>(column).map(timestamp)
 }
 
@@ -105,6 +106,17 @@ pub(super) fn attempt(row: &PgRow) -> Result<Attempt, sqlx::Error> {
         status_code: row.try_get("status_code")?,
         error: row.try_get("error")?,
         response: row.try_get("response")?,
+    })
+}
+
+/// Reads a line of the log of actions.
+pub(super) fn action(row: &PgRow) -> Result<Action, sqlx::Error> {
+    let kind: &str = row.try_get("action")?;
+    Ok(Action {
+        at: instant(row, "at")?,
+        kind: kind.parse::<ActionKind>().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+        actor: row.try_get("actor")?,
+        note: row.try_get("note")?,
     })
 }
 

@@ -36,6 +36,12 @@ CREATE TABLE IF NOT EXISTS outbox.schema_migrations (
     execution_time bigint NOT NULL
 )";
 
+/// Version, description and text of each migration. A published one is never edited.
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "outbox", include_str!("../../../migrations/postgres/0001_outbox.sql")),
+    (2, "action", include_str!("../../../migrations/postgres/0002_action.sql")),
+];
+
 /// One line of the ledger.
 struct Applied {
     version: i64,
@@ -44,14 +50,13 @@ struct Applied {
 }
 
 /// Every migration, in order.
-fn migrations() -> [Migration; 1] {
-    [Migration::new(
-        1,
-        "outbox".into(),
-        MigrationType::Simple,
-        AssertSqlSafe(include_str!("../../../migrations/postgres/0001_outbox.sql").to_owned()).into_sql_str(),
-        false,
-    )]
+fn migrations() -> Vec<Migration> {
+    MIGRATIONS
+        .map(|(version, description, sql)| {
+            let sql = AssertSqlSafe(sql.to_owned()).into_sql_str();
+            Migration::new(version, description.into(), MigrationType::Simple, sql, false)
+        })
+        .into()
 }
 
 /// Brings the schema up to date.

@@ -51,6 +51,7 @@ macro_rules! statements {
 }
 
 statements!(
+    actions,
     attempts,
     cancel,
     claim,
@@ -58,10 +59,20 @@ statements!(
     claim_key,
     claim_subject,
     complete,
-    dead_letters,
+    dead_among,
     discard,
+    discard_many,
     event,
     extend,
+    find_dead,
+    find_dead_of_types,
+    find_events,
+    find_events_dead,
+    find_events_dead_of_types,
+    find_events_live,
+    find_events_live_of_types,
+    find_events_rising,
+    find_events_subject,
     in_flight_payload,
     in_flight_subject,
     insert,
@@ -70,15 +81,21 @@ statements!(
     peek,
     peek_subject,
     purge,
+    read_many,
     reap,
     reap_by_id,
     requeue,
+    requeue_many,
     run,
     run_page,
     save_run,
     settle,
     survey,
 );
+
+/// What the lists of events look at.
+const LISTED_COLUMNS: &str = "e.{id} AS id, e.{status} AS status, e.{event_type} AS event_type, e.{subject} AS subject, \
+    e.{created_at} AS created_at";
 
 /// The parts that several statements share.
 fn with_fragments(table: &Table, max_payload_bytes: usize) -> Table {
@@ -88,6 +105,15 @@ fn with_fragments(table: &Table, max_payload_bytes: usize) -> Table {
     let table = table.clone().with("readable_payload", readable);
     let event_columns = table.render(EVENT_COLUMNS);
     let claimed_columns = table.render(CLAIMED_COLUMNS);
-    let take_back = table.render(include_str!("sql/take_back.sql").trim_end());
-    table.with("event_columns", event_columns).with("claimed_columns", claimed_columns).with("take_back", take_back)
+    let listed_columns = table.render(LISTED_COLUMNS);
+    let part = |text: &str| table.render(text.trim_end());
+    table
+        .clone()
+        .with("event_columns", event_columns)
+        .with("claimed_columns", claimed_columns)
+        .with("listed_columns", listed_columns)
+        .with("take_back", part(include_str!("sql/take_back.sql")))
+        .with("requeued", part(include_str!("sql/requeued.sql")))
+        .with("discarded", part(include_str!("sql/discarded.sql")))
+        .with("found_events", part(include_str!("sql/found_events.sql")))
 }

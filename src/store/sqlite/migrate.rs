@@ -13,11 +13,12 @@ const READ_LEDGER: &str = "-- outbox: ledger
 SELECT version, checksum, success FROM outbox_migrations ORDER BY version";
 
 /// What the migrations make, as [`PRESENT`] and [`KEY`] name it.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 14] = [
     "table outbox_event",
     "table outbox_attempt",
     "table outbox_run",
     "table outbox_secret",
+    "table outbox_action",
     KEY_PART,
     "index outbox_event_live",
     "index outbox_event_dead",
@@ -26,6 +27,7 @@ const PARTS: [&str; 12] = [
     "index outbox_event_subject",
     "index outbox_event_created",
     "index outbox_run_started",
+    "index outbox_action_event",
 ];
 /// The row without which no claim token can be made.
 const KEY_PART: &str = "row claim_token of outbox_secret";
@@ -35,7 +37,10 @@ const KEY: &str = "-- outbox: key is there
 SELECT EXISTS (SELECT 1 FROM outbox_secret WHERE name = 'claim_token')";
 
 /// Version, description and text of each migration. A published one is never edited.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "outbox", include_str!("../../../migrations/sqlite/0001_outbox.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "outbox", include_str!("../../../migrations/sqlite/0001_outbox.sql")),
+    (2, "action", include_str!("../../../migrations/sqlite/0002_action.sql")),
+];
 
 impl SqliteStore {
     pub(super) async fn apply_migrations(&self) -> Result<(), StoreError> {

@@ -6,12 +6,15 @@
 //! commit (write-ahead log). Commits are durable (`synchronous = FULL`).
 //! `SQLite`'s clock has milliseconds; instants are kept as microseconds all the same, as on Postgres.
 
+mod actions;
+mod bulk;
 mod calls;
 mod claim;
 mod dead_letters;
 mod enqueue;
 mod error;
 mod inspect;
+mod lists;
 mod migrate;
 mod open;
 #[cfg(test)]
@@ -40,8 +43,9 @@ use uuid::Uuid;
 use self::statements::Statements;
 use self::writer::Writer;
 use super::{
-    Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
-    ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
+    Action, Actor, Attempt, BulkChange, Claim, DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition,
+    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek, ReapLane, ReapPage,
+    Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
 };
 use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
@@ -136,24 +140,54 @@ impl Store for SqliteStore {
         self.read_attempts(id).await
     }
 
+    async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError> {
+        self.read_actions(id).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
+        self.list_events(query).await
+    }
+
     async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         self.find_in_flight(types, key).await
     }
 
-    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.cancel_pending(id, reason).await
+    async fn cancel(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.cancel_pending(id, reason, by).await
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
         self.list_dead_letters(query).await
     }
 
-    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
-        self.requeue_dead_letter(id, *change).await
+    async fn find_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<&DeadLetterPosition>,
+        limit: u32,
+    ) -> Result<DeadLetterIds, StoreError> {
+        self.find_dead(filter, after, limit).await
     }
 
-    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.discard_dead_letter(id, reason).await
+    async fn dead_letters_among(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        self.find_dead_among(ids).await
+    }
+
+    async fn change_dead_letters(
+        &self,
+        ids: &[EventId],
+        change: &BulkChange,
+        by: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> {
+        self.change_dead(ids, change, by).await
+    }
+
+    async fn requeue(&self, id: &EventId, change: &RequeueChange, by: &Actor) -> Result<Transition, StoreError> {
+        self.requeue_dead_letter(id, *change, by).await
+    }
+
+    async fn discard(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.discard_dead_letter(id, reason, by).await
     }
 
     async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {

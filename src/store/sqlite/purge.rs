@@ -1,4 +1,4 @@
-//! Retention: completed and skipped events go when they are old enough, oldest first, with their attempt logs. Dead
+//! Retention: completed and skipped events go when they are old enough, oldest first, with their logs. Dead
 //! letters and live events stay, however old.
 
 use std::sync::Arc;
@@ -37,6 +37,15 @@ pub(super) const PURGE: &str = "-- outbox: purge
 DELETE FROM {events}
 WHERE rowid IN (SELECT value FROM json_each(?1)) AND {status} IN ({completed}, {skipped})";
 
+/// ?1 rowids as a JSON array.
+pub(super) const ACTIONS: &str = "-- outbox: purge logs of actions
+DELETE FROM {actions}
+WHERE outbox = {own_outbox} AND event_id IN (
+    SELECT e.{id}
+    FROM {events} AS e
+    WHERE e.rowid IN (SELECT value FROM json_each(?1)) AND e.{status} IN ({completed}, {skipped})
+)";
+
 impl SqliteStore {
     pub(super) async fn purge_old(
         &self,
@@ -63,6 +72,8 @@ impl SqliteStore {
             Box::pin(async move {
                 let attempts = sqlx::query(statements.purge_attempts.clone()).bind(rows.clone());
                 attempts.execute(&mut *connection).await.map_err(from_sqlx)?;
+                let actions = sqlx::query(statements.purge_actions.clone()).bind(rows.clone());
+                actions.execute(&mut *connection).await.map_err(from_sqlx)?;
                 let purge = sqlx::query(statements.purge.clone()).bind(rows);
                 Ok(purge.execute(connection).await.map_err(from_sqlx)?.rows_affected())
             })

@@ -3,7 +3,9 @@
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
-use super::{claim, dead_letters, enqueue, inspect, purge, reap, runs, settle, survey, transition};
+use super::{
+    actions, bulk, claim, dead_letters, enqueue, inspect, lists, purge, reap, runs, settle, survey, transition,
+};
 use crate::store::table::Table;
 
 /// The present instant in microseconds. It does not move within a statement. The old functions serve: the application's
@@ -29,7 +31,8 @@ macro_rules! statements {
                 let table = table
                     .clone()
                     .with("event_columns", table.render(EVENT_COLUMNS))
-                    .with("claimed_columns", table.render(CLAIMED_COLUMNS));
+                    .with("claimed_columns", table.render(CLAIMED_COLUMNS))
+                    .with("listed_columns", table.render(lists::LISTED_COLUMNS));
                 Self { $($name: AssertSqlSafe(table.render($template)).into_sql_str(),)* }
             }
 
@@ -69,11 +72,24 @@ statements! {
     cancel: transition::CANCEL,
     requeue: transition::REQUEUE,
     discard: transition::DISCARD,
+    action_note: actions::NOTE,
+    actions: actions::READ,
+    requeue_many: bulk::REQUEUE,
+    discard_many: bulk::DISCARD,
+    dead_letters_among: bulk::AMONG,
     dead_letters: dead_letters::SCAN,
     dead_letters_of_type: dead_letters::SCAN_TYPE,
-    dead_letters_read: dead_letters::READ,
+    events_falling: lists::FALLING,
+    events_rising: lists::RISING,
+    events_live: lists::LIVE,
+    events_live_of_types: lists::LIVE_OF_TYPES,
+    events_dead: lists::DEAD,
+    events_dead_of_types: lists::DEAD_OF_TYPES,
+    events_of_subject: lists::OF_SUBJECT,
+    events_read: lists::READ,
     purge_find: purge::FIND,
     purge_attempts: purge::ATTEMPTS,
+    purge_actions: purge::ACTIONS,
     purge: purge::PURGE,
     run_save: runs::SAVE,
     run_forget: runs::FORGET,

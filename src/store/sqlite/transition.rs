@@ -1,13 +1,16 @@
 //! What operators do to single events: cancel, requeue, discard. Each is guarded by the status that it comes from.
 
+use std::sync::Arc;
+
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
 
 use super::SqliteStore;
+use super::actions::note;
 use super::error::from_sqlx;
 use super::row::event;
 use crate::event::EventId;
-use crate::store::{RequeueChange, StoreError, Transition, micros};
+use crate::store::{ActionKind, Actor, RequeueChange, StoreError, Transition, micros};
 
 /// A payload limit that no payload meets.
 const WITHOUT_PAYLOAD: i64 = -1;
@@ -50,38 +53,57 @@ WHERE {id} = ?1 AND {status} = {dead_letter}
 RETURNING {event_columns}, NULL";
 
 impl SqliteStore {
-    pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn cancel_pending(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.cancel.clone()).bind(id.to_string()).bind(reason.to_owned());
-        self.change(id, query).await
+        self.change(id, query, ActionKind::Cancel, by).await
     }
 
     pub(super) async fn requeue_dead_letter(
         &self,
         id: &EventId,
         change: RequeueChange,
+        by: &Actor,
     ) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.requeue.clone())
             .bind(id.to_string())
             .bind(micros(change.delay))
             .bind(change.max_attempts);
-        self.change(id, query).await
+        self.change(id, query, ActionKind::Requeue, by).await
     }
 
-    pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
+    pub(super) async fn discard_dead_letter(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
         let query = sqlx::query(self.statements.discard.clone()).bind(id.to_string()).bind(reason.to_owned());
-        self.change(id, query).await
+        self.change(id, query, ActionKind::Discard, by).await
     }
 
-    /// Runs the guarded change and says what it found.
-    async fn change(&self, id: &EventId, query: GuardedChange) -> Result<Transition, StoreError> {
-        let find = self.statements.event.clone();
-        let id = id.to_string();
+    /// Runs the guarded change, notes it, and says what it found.
+    async fn change(
+        &self,
+        id: &EventId,
+        query: GuardedChange,
+        kind: ActionKind,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
+        let statements = Arc::clone(&self.statements);
+        let (id, by) = (id.to_string(), by.clone());
         self.write(move |connection| {
             Box::pin(async move {
                 if let Some(row) = query.fetch_optional(&mut *connection).await.map_err(from_sqlx)? {
-                    return Ok(Transition::Applied(Box::new(event(&row)?)));
+                    let changed = event(&row)?;
+                    note(&statements, std::slice::from_ref(&changed.id), kind, &by, connection).await?;
+                    return Ok(Transition::Applied(Box::new(changed)));
                 }
-                let find = sqlx::query(find).bind(id).bind(WITHOUT_PAYLOAD);
+                let find = sqlx::query(statements.event.clone()).bind(id).bind(WITHOUT_PAYLOAD);
                 Ok(match find.fetch_optional(connection).await.map_err(from_sqlx)? {
                     Some(row) => Transition::Refused(Box::new(event(&row)?)),
                     None => Transition::Absent,

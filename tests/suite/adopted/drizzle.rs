@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::support::receiver::Reply;
 
-const TABLES: &str = "
+pub const TABLES: &str = "
 CREATE TABLE outbox_event (
     id text PRIMARY KEY, event_type text NOT NULL, payload json NOT NULL, status text NOT NULL DEFAULT 'pending',
     attempts integer NOT NULL DEFAULT 0, max_attempts integer NOT NULL DEFAULT 10, available_at timestamp NOT NULL,
@@ -16,7 +16,7 @@ CREATE INDEX ON outbox_event (event_type, created_at);
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone TO ''America/New_York''', current_database()); END $$;
 ";
 
-const SETTINGS: &str = r#"
+pub const SETTINGS: &str = r#"
 [[outbox]]
 name = "app"
 table = "outbox_event"
@@ -49,7 +49,7 @@ types = ["*"]
 url = "{receiver}"
 "#;
 
-const UTC: &str = "(now() AT TIME ZONE 'UTC')";
+pub const UTC: &str = "(now() AT TIME ZONE 'UTC')";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn instants_without_a_zone_are_utc_whatever_the_sessions_zone() {

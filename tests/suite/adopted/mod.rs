@@ -1,8 +1,9 @@
 //! Tables that were there before outboxd, taken over by description alone: the real program, real Postgres, a real
 //! receiver. The tables are made here as their applications' migrations would make them, and filled as those would.
 
-mod drizzle;
-mod prisma;
+pub mod drizzle;
+mod operating;
+pub mod prisma;
 mod side_by_side;
 mod unseen;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::support::receiver::Reply;
 
-pub(super) const TABLES: &str = r#"
+pub const TABLES: &str = r#"
 CREATE TYPE "DomainEventStatus" AS ENUM ('PENDING', 'PROCESSING', 'DONE', 'FAILED');
 CREATE TYPE "WebhookDeliveryStatus" AS ENUM ('PENDING', 'PROCESSING', 'DELIVERED', 'FAILED');
 CREATE TYPE "NotificationDeliveryStatus" AS ENUM ('PENDING', 'PROCESSING', 'DELIVERED', 'FAILED', 'SKIPPED');

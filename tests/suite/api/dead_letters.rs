@@ -18,7 +18,7 @@ impl Handler for Undeliverable {
     }
 }
 
-async fn with_dead_letters(count: usize) -> Api {
+pub async fn with_dead_letters(count: usize) -> Api {
     let api = Api::with(Vec::new(), Arc::new(Undeliverable)).await;
     for number in 0..count {
         api.enqueue(&format!(r#"{{"type":"a.{}","payload":{number}}}"#, number % 2)).await;

@@ -1,7 +1,9 @@
 //! The HTTP interface against a real database, through the router and through real sockets.
 
 mod accepted;
+mod dead_letter_bulk;
 mod dead_letters;
+mod event_list;
 mod events;
 mod outboxes;
 mod process;

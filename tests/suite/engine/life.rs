@@ -2,7 +2,7 @@
 
 use outboxd::event::Status;
 use outboxd::run::StopReason;
-use outboxd::store::{RequeueChange, Transition};
+use outboxd::store::{Actor, RequeueChange, Transition};
 
 use super::*;
 use crate::support::receiver::Reply;
@@ -62,7 +62,7 @@ engine_test!(failures_wait_twice_as_long_each_time_and_end_as_a_dead_letter_that
     assert!(log.iter().all(|line| line.outcome == "retry" && line.response.as_deref() == Some("no")), "{log:?}");
 
     receiver.set_default(Reply::status(200));
-    let requeued = world.store.requeue(&id.into(), &RequeueChange::default()).await.unwrap();
+    let requeued = world.store.requeue(&id.into(), &RequeueChange::default(), &Actor::new("somebody")).await.unwrap();
     assert!(matches!(requeued, Transition::Applied(event) if event.attempts == 0 && event.requeues == 1));
     assert_eq!(run(&processor).await.completed, 1);
     assert_eq!(world.standing(id).await, ("completed", 0, 5));

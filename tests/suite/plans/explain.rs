@@ -17,12 +17,18 @@ pub struct Session {
 impl Session {
     /// Connects and prepares. `plans` is a value of `plan_cache_mode`.
     pub async fn open(url: &str, plans: &str) -> Self {
+        let statements = PostgresStore::connect(&StoreOptions::new(url)).unwrap().statements();
+        let mut session = Self::with(url, &PostgresStore::session_settings(), statements).await;
+        session.run(format!("SET plan_cache_mode = {plans}")).await;
+        session
+    }
+
+    /// Connects as any store would, and prepares its statements.
+    pub async fn with(url: &str, settings: &[(&str, &str)], statements: Vec<(&'static str, String)>) -> Self {
         let mut connection = PgConnection::connect(url).await.unwrap();
-        for (name, value) in PostgresStore::session_settings() {
+        for (name, value) in settings {
             run(&mut connection, format!("SET {name} = {value}")).await;
         }
-        run(&mut connection, format!("SET plan_cache_mode = {plans}")).await;
-        let statements = PostgresStore::connect(&StoreOptions::new(url)).unwrap().statements();
         for (name, text) in &statements {
             run(&mut connection, format!("PREPARE outboxd_{name} AS {text}")).await;
         }
@@ -104,7 +110,9 @@ impl Explained {
 fn judge(node: &Value, found: &mut Vec<String>) {
     let kind = node["Node Type"].as_str().unwrap_or_default();
     let children: &[Value] = node["Plans"].as_array().map_or(&[], Vec::as_slice);
-    if kind == "Seq Scan" && ["event", "attempt"].contains(&node["Relation Name"].as_str().unwrap_or_default()) {
+    if kind == "Seq Scan"
+        && ["event", "attempt", "outbox_event"].contains(&node["Relation Name"].as_str().unwrap_or_default())
+    {
         found.push(format!("scans the whole of {}", node["Relation Name"]));
     }
     if ["Sort", "Incremental Sort", "Hash"].contains(&kind) {

@@ -4,12 +4,15 @@
 //! statement is run on a million events in four ways: with a plan that was made on the empty table, with a plan made now
 //! from statistics of the empty table, and with fresh statistics, with and without regard to the arguments.
 
+mod adopted;
 mod dead_entries;
 mod explain;
 mod forced;
+mod lists;
 mod table;
 
 use self::explain::Session;
+use self::lists::assert_lists_bounded;
 use self::table::{IDLE_LANE, LANES, LIVE_LANES, empty_outbox, fill};
 
 /// Events in one call of each statement.
@@ -147,9 +150,7 @@ async fn assert_all_bounded(session: &mut Session, way: &str) {
     ] {
         assert_bounded(session, way, &Call::new(call.to_owned(), 40)).await;
     }
-    let dead_letters =
-        "dead_letters('{}', NULL, NULL, '9999-12-31', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50, 1000, false)";
-    assert_bounded(session, way, &Call::new(dead_letters.to_owned(), 1_500)).await;
+    assert_lists_bounded(session, way).await;
     // Forty days are more than the history of the younger half.
     let purge = "purge(3456000000000, 3456000000000, 100)";
     assert_bounded(session, way, &Call::new(purge.to_owned(), 10 * BATCH)).await;

@@ -42,7 +42,10 @@ store_test!(an_event_without_a_claim_number_left_is_passed_over, |store, sql| {
     assert!(store.peek(&one_lane("a", 5)).await.unwrap().claimable);
     let claimed = claim(&store, "a", 5).await;
     assert_eq!(claimed.iter().map(|event| event.lease.event_id.clone()).collect::<Vec<_>>(), [neighbour]);
-    assert!(matches!(store.cancel(&stuck.into(), "cannot be claimed").await.unwrap(), Transition::Applied(_)));
+    assert!(matches!(
+        store.cancel(&stuck.into(), "cannot be claimed", &somebody()).await.unwrap(),
+        Transition::Applied(_)
+    ));
 });
 
 store_test!(expired_leases_behind_an_event_that_cannot_be_claimed_are_looked_for, |store, sql| {
@@ -86,6 +89,8 @@ store_test!(requeues_stay_at_their_limit, |store, sql| {
     let id = dead_letter(&store, "a").await;
     set(&sql, id, "requeues", i64::from(MOST_REQUEUES)).await;
     let change = RequeueChange { delay: Duration::ZERO, max_attempts: None };
-    let Transition::Applied(event) = store.requeue(&id.into(), &change).await.unwrap() else { panic!("refused") };
+    let Transition::Applied(event) = store.requeue(&id.into(), &change, &somebody()).await.unwrap() else {
+        panic!("refused")
+    };
     assert_eq!((event.status, event.requeues), (Status::Pending, MOST_REQUEUES));
 });

@@ -116,7 +116,7 @@ store_test!(pages_stay_whole_while_dead_letters_come_and_go, |store, sql| {
     }
     let mut query = DeadLetterQuery { limit: 2, ..DeadLetterQuery::default() };
     let first = store.dead_letters(&query).await.unwrap();
-    store.requeue(&ids[1].into(), &RequeueChange::default()).await.unwrap();
+    store.requeue(&ids[1].into(), &RequeueChange::default(), &somebody()).await.unwrap();
     dead_letter(&store, "a").await;
     query.after = first.next;
     assert_eq!(pages(&store, query).await, ids[2..]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outboxd::event::{Event, NewEvent};
 use outboxd::lease::{ClaimedEvent, Lease};
 use outboxd::outcome::{AttemptLine, Change, Settlement};
-use outboxd::store::{Claim, LaneClaim, Store};
+use outboxd::store::{Actor, Claim, LaneClaim, Store};
 use uuid::Uuid;
 
 /// One test on every database: `store_test!(its_sentence, |store, sql| { … });`
@@ -37,10 +37,15 @@ macro_rules! store_test {
     };
 }
 
+mod actions;
+mod adopted;
+mod bulk;
 mod claiming;
+mod conformance;
 mod counting;
 mod dropping;
 mod enqueueing;
+mod event_list;
 mod grouping;
 mod listing;
 mod migrating;
@@ -118,6 +123,11 @@ async fn dead_letter(store: &Arc<dyn Store>, event_type: &str) -> Uuid {
     let claimed = claimed(store, event_type).await;
     assert!(settle(store, claimed.lease.clone(), bury()).await);
     claimed.lease.event_id.uuid().unwrap()
+}
+
+/// Who changes events by hand.
+fn somebody() -> Actor {
+    Actor::new("somebody")
 }
 
 /// Microseconds between two instants.

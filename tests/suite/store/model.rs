@@ -156,7 +156,7 @@ impl Walk {
             max_attempts: self.random.bool().then_some(2),
         };
         let known = self.events.get_mut(&id).unwrap();
-        let answer = self.store.requeue(&id.into(), &change).await.unwrap();
+        let answer = self.store.requeue(&id.into(), &change, &somebody()).await.unwrap();
         assert_eq!(matches!(answer, Transition::Applied(_)), known.status == Status::DeadLetter);
         if known.status == Status::DeadLetter {
             known.status = Status::Pending;
@@ -172,9 +172,9 @@ impl Walk {
         let Some(id) = self.any() else { return };
         let known = self.events.get_mut(&id).unwrap();
         let (answer, from) = if self.random.bool() {
-            (self.store.cancel(&id.into(), "why").await.unwrap(), Status::Pending)
+            (self.store.cancel(&id.into(), "why", &somebody()).await.unwrap(), Status::Pending)
         } else {
-            (self.store.discard(&id.into(), "why").await.unwrap(), Status::DeadLetter)
+            (self.store.discard(&id.into(), "why", &somebody()).await.unwrap(), Status::DeadLetter)
         };
         assert_eq!(matches!(answer, Transition::Applied(_)), known.status == from);
         if known.status == from {

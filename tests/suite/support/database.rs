@@ -1,6 +1,7 @@
 //! A database of a test's own, with an outbox in it, and a way past the store: statements that age rows, so that no test
 //! waits for time to pass. Statements are templates of [`Table`], written once for both databases.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,11 @@ impl TestDb {
         let options = StoreOptions::new(fresh_database().await);
         let pool = PgPool::connect_lazy(&options.url).unwrap();
         Self { options, pool: Pool::Postgres(pool), table: Table::postgres().with("now", "now()"), _directory: None }
+    }
+
+    /// The same database, whose templates name the parts of another table.
+    pub fn naming(self, table: Table) -> Self {
+        Self { table, ..self }
     }
 
     /// Another store on this database, as another instance would have.
@@ -99,13 +105,13 @@ impl TestDb {
     }
 
     /// Makes the event due a second ago.
-    pub async fn make_due(&self, id: Uuid) {
+    pub async fn make_due(&self, id: impl Display) {
         let ago = self.ago(Duration::from_secs(1));
         assert_eq!(self.sql(&format!("UPDATE {{events}} SET {{available_at}} = {ago} WHERE {{id}} = '{id}'")).await, 1);
     }
 
     /// Moves the event's instants of creation and end back.
-    pub async fn age(&self, id: Uuid, by: Duration) {
+    pub async fn age(&self, id: impl Display, by: Duration) {
         let by = self.interval(by);
         let sql = format!(
             "UPDATE {{events}} SET {{created_at}} = {{created_at}} - {by}, {{processed_at}} = {{processed_at}} - {by} \

@@ -5,9 +5,10 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
+use super::AdoptedStore;
+use super::fit::IdKind;
 use super::rows::{event, event_with_payload};
 use super::statements::Statements;
-use super::{AdoptedStore, IdKind};
 use crate::event::{Due, Event, NewEvent};
 use crate::store::postgres::rows::date_time;
 use crate::store::{EnqueueError, Enqueued, StoreError};
@@ -34,7 +35,7 @@ impl AdoptedStore {
             Err(self.refused("it has no column for subjects"))
         } else if !event.headers.is_empty() && !statements.has_headers {
             Err(self.refused("it has no column for headers"))
-        } else if event.id.is_some() && statements.id_kind == IdKind::Number {
+        } else if event.id.is_some() && matches!(statements.id_kind, IdKind::Number { .. }) {
             Err(self.refused("its ids are numbers that the database gives"))
         } else if fixed_type.is_some_and(|fixed| *fixed != event.event_type) {
             Err(self.refused("all its events are of one type, and it is another"))

@@ -1,5 +1,7 @@
 //! Whether a description fits its table, and what the table does not allow.
 
+use uuid::Uuid;
+
 use crate::event::Status;
 use crate::store::StoreError;
 use crate::store::description::Description;
@@ -15,8 +17,27 @@ pub(super) struct Fit<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdKind {
     Uuid,
-    Text,
-    Number,
+    /// Text of at most so many characters.
+    Text {
+        most: usize,
+    },
+    /// Whole numbers up to this one.
+    Number {
+        largest: i64,
+    },
+}
+
+impl IdKind {
+    /// Whether a row of the table can be called so. What the database would cut, or refuse to read, cannot.
+    pub(super) fn holds(self, text: &str) -> bool {
+        match self {
+            Self::Uuid => text.parse::<Uuid>().is_ok(),
+            Self::Text { most } => !text.contains('\0') && text.chars().count() <= most,
+            Self::Number { largest } => text
+                .parse::<i64>()
+                .is_ok_and(|number| number.to_string() == text && (-largest - 1..=largest).contains(&number)),
+        }
+    }
 }
 
 /// How payloads are kept.
@@ -122,7 +143,9 @@ impl<'a> Fit<'a> {
 
     /// Whether the status column can hold each label.
     fn labels(&self) -> Result<(), StoreError> {
-        let kind = self.column(&self.outbox.columns.status).map(|column| &column.kind);
+        let column = self.column(&self.outbox.columns.status);
+        let kind = column.map(|column| &column.kind);
+        let most_chars = column.and_then(Column::most_chars).unwrap_or(usize::MAX);
         for status in Status::ALL {
             let Some(label) = self.outbox.labels.of(status) else { continue };
             let problem = match kind {
@@ -130,6 +153,10 @@ impl<'a> Fit<'a> {
                     Some(format!("valid are {}", valid.join(", ")))
                 }
                 Some(Kind::Integer) if label.parse::<i64>().is_err() => Some("the column holds integers".to_owned()),
+                // The database would cut it, and then mean another label.
+                Some(Kind::Text) if label.chars().count() > most_chars => {
+                    Some(format!("the column holds {most_chars} characters at most"))
+                }
                 Some(_) | None => None,
             };
             if let Some(problem) = problem {
@@ -164,10 +191,17 @@ impl<'a> Fit<'a> {
     }
 
     pub(super) fn id_kind(&self) -> IdKind {
-        match self.column(&self.outbox.columns.id).map(|column| &column.kind) {
+        let column = self.column(&self.outbox.columns.id);
+        match column.map(|column| &column.kind) {
             Some(Kind::Uuid) => IdKind::Uuid,
-            Some(Kind::Integer) => IdKind::Number,
-            Some(_) | None => IdKind::Text,
+            Some(Kind::Integer) => IdKind::Number {
+                largest: match self.type_of(&self.outbox.columns.id) {
+                    "smallint" => i64::from(i16::MAX),
+                    "integer" => i64::from(i32::MAX),
+                    _ => i64::MAX,
+                },
+            },
+            Some(_) | None => IdKind::Text { most: column.and_then(Column::most_chars).unwrap_or(usize::MAX) },
         }
     }
 
@@ -194,6 +228,17 @@ impl<'a> Fit<'a> {
             });
             by_status || (first.is_some_and(|key| is_key(key, event_type)) && of_pending)
         })
+    }
+
+    /// Whether an index leads along the instants of creation, so that lists can be ordered by them.
+    pub(super) fn has_creation_index(&self) -> bool {
+        let created_at = &self.outbox.columns.created_at;
+        self.column(created_at).is_some_and(|column| !column.nullable) && self.has_order_of(created_at)
+    }
+
+    fn has_order_of(&self, column: &str) -> bool {
+        let whole = self.facts.indexes.iter().filter(|index| index.ordered && index.valid && index.predicate.is_none());
+        whole.filter_map(|index| index.keys.first()).any(|key| is_key(key, column))
     }
 
     /// Columns that an INSERT would have to name and that nobody has described.
@@ -252,6 +297,10 @@ impl<'a> Fit<'a> {
         say(
             self.unique_by_id() == Some(false),
             "ids are unique only together with other columns: two rows of one id would be taken for one",
+        );
+        say(
+            !self.has_creation_index() && !self.has_order_of(&columns.id),
+            "no index leads along created_at or the id: each page of the list of events reads the whole table",
         );
         let undescribed = self.undescribed();
         if !undescribed.is_empty() {

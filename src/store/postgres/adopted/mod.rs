@@ -8,6 +8,7 @@
 mod claim;
 mod enqueue;
 mod fit;
+mod lists;
 mod names;
 mod operate;
 mod rows;
@@ -15,7 +16,7 @@ mod settle;
 mod statements;
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,7 +25,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use self::fit::{Fit, IdKind, PayloadKind};
+use self::fit::{Fit, PayloadKind};
 use self::statements::Statements;
 use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
 use super::inspect::read::{Relation, relation};
@@ -34,8 +35,9 @@ use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::description::Description;
 use crate::store::{
-    Attempt, Claim, ConnectError, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront,
-    Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
+    DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey,
+    LaneFront, Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
 };
 use crate::timestamp::Timestamp;
 
@@ -47,7 +49,8 @@ pub struct AdoptedStore {
     caller: Caller<()>,
     description: Description,
     home: Arc<dyn Store>,
-    statements: OnceCell<Arc<Statements>>,
+    /// Filled by the first call that could read the catalogue; an altered table empties it again.
+    statements: Mutex<Arc<OnceCell<Arc<Statements>>>>,
     max_payload_bytes: usize,
     prepared: bool,
 }
@@ -79,10 +82,26 @@ impl AdoptedStore {
             caller: Caller::with_settings(options, connect, (), ADOPTED_SETTINGS),
             description,
             home,
-            statements: OnceCell::new(),
+            statements: Mutex::default(),
             max_payload_bytes: options.max_payload_bytes,
             prepared: !options.pooler,
         })
+    }
+
+    /// Every statement's name and text, for whoever looks at their plans.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read, or the description does not fit.
+    #[doc(hidden)]
+    pub async fn texts(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        Ok(self.statements().await?.texts())
+    }
+
+    /// What is set in every session of such a store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> [(&'static str, &'static str); 5] {
+        ADOPTED_SETTINGS
     }
 
     fn name(&self) -> &str {
@@ -95,7 +114,25 @@ impl AdoptedStore {
 
     /// The statements; the first call reads the catalogue.
     async fn statements(&self) -> Result<Arc<Statements>, StoreError> {
-        self.statements.get_or_try_init(|| self.resolve()).await.cloned()
+        let cell = Arc::clone(&self.cell());
+        cell.get_or_try_init(|| self.resolve()).await.cloned()
+    }
+
+    fn cell(&self) -> MutexGuard<'_, Arc<OnceCell<Arc<Statements>>>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges an error of a call. One that says that the table is not as it was makes the next call read the catalogue
+    /// again, and says what is wrong with it by now.
+    async fn judged(&self, error: StoreError) -> StoreError {
+        if !matches!(error, StoreError::SchemaOutdated) {
+            return error;
+        }
+        *self.cell() = Arc::default();
+        self.statements().await.err().unwrap_or_else(|| StoreError::Unavailable {
+            reason: format!("outbox {:?}: its table has just been altered", self.name()),
+            source: None,
+        })
     }
 
     async fn resolve(&self) -> Result<Arc<Statements>, StoreError> {
@@ -146,7 +183,10 @@ impl AdoptedStore {
         T: Send + 'static,
     {
         let arguments = Arguments { statements: self.statements().await?, own, step };
-        self.caller.call(arguments, run_step).await
+        match self.caller.call(arguments, run_step).await {
+            Err(error) => Err(self.judged(error).await),
+            done => done,
+        }
     }
 
     /// Runs a step that only reads.
@@ -156,18 +196,16 @@ impl AdoptedStore {
         T: Send + 'static,
     {
         let arguments = Arguments { statements: self.statements().await?, own, step };
-        self.caller.read(arguments, run_step).await
+        match self.caller.read(arguments, run_step).await {
+            Err(error) => Err(self.judged(error).await),
+            done => done,
+        }
     }
 
     /// The id as statements take it; `None` when no row of this table can be called so.
     async fn known_id(&self, id: &EventId) -> Result<Option<String>, StoreError> {
         let text = id.to_string();
-        let is_possible = match self.statements().await?.id_kind {
-            IdKind::Uuid => id.uuid().is_some(),
-            IdKind::Number => text.parse::<i64>().is_ok_and(|number| number.to_string() == text),
-            IdKind::Text => !text.contains('\0'),
-        };
-        Ok(is_possible.then_some(text))
+        Ok(self.statements().await?.id_kind.holds(&text).then_some(text))
     }
 
     /// When the present lease ends, which the table itself does not say.
@@ -265,24 +303,54 @@ impl Store for AdoptedStore {
         Ok(Vec::new())
     }
 
+    async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError> {
+        self.read_actions(id).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
+        self.list_events(query).await
+    }
+
     async fn in_flight(&self, types: &[String], key: &InFlightKey) -> Result<Vec<EventId>, StoreError> {
         self.find_in_flight(types, key).await
     }
 
-    async fn cancel(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.cancel_pending(id, reason).await
+    async fn cancel(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.cancel_pending(id, reason, by).await
     }
 
     async fn dead_letters(&self, query: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> {
         self.list_dead_letters(query).await
     }
 
-    async fn requeue(&self, id: &EventId, change: &RequeueChange) -> Result<Transition, StoreError> {
-        self.requeue_dead_letter(id, *change).await
+    async fn find_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<&DeadLetterPosition>,
+        limit: u32,
+    ) -> Result<DeadLetterIds, StoreError> {
+        self.find_dead(filter, after, limit).await
     }
 
-    async fn discard(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.discard_dead_letter(id, reason).await
+    async fn dead_letters_among(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        self.find_dead_among(ids).await
+    }
+
+    async fn change_dead_letters(
+        &self,
+        ids: &[EventId],
+        change: &BulkChange,
+        by: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> {
+        self.change_dead(ids, change, by).await
+    }
+
+    async fn requeue(&self, id: &EventId, change: &RequeueChange, by: &Actor) -> Result<Transition, StoreError> {
+        self.requeue_dead_letter(id, *change, by).await
+    }
+
+    async fn discard(&self, id: &EventId, reason: &str, by: &Actor) -> Result<Transition, StoreError> {
+        self.discard_dead_letter(id, reason, by).await
     }
 
     async fn purge(&self, completed: Duration, skipped: Duration, limit: u32) -> Result<u64, StoreError> {
@@ -299,6 +367,11 @@ impl Store for AdoptedStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.home.runs(page).await
+    }
+
+    async fn abilities(&self) -> Result<Abilities, StoreError> {
+        let statements = self.statements().await?;
+        Ok(Abilities { discard: statements.has_skipped, set_max_attempts: statements.has_max_attempts })
     }
 
     async fn limitations(&self) -> Result<Vec<String>, StoreError> {

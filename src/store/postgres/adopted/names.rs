@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::fit::{Fit, IdKind, PayloadKind};
 use crate::event::Status;
 use crate::store::micros;
-use crate::store::postgres::inspect::facts::Kind;
+use crate::store::postgres::inspect::facts::{Column, Kind};
 use crate::store::table::{Table, quote_identifier};
 
 /// Attempts that any integer column can hold, one more included.
@@ -35,10 +35,13 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("filter", filter)
         .with("max_payload_bytes", max_payload_bytes.to_string())
         .with("id_type", fit.type_of(&columns.id))
+        .with("actions", "outbox.action")
+        .with("outbox_name", literal(&outbox.name))
         .with("order_by", quote_identifier(outbox.order_by.as_ref().unwrap_or(&columns.available_at)));
     // A value written from now() and rounded up to the column's precision is due at once.
     let tick = tick(fit.type_of(&columns.available_at));
-    let is_due = table.render(&format!("e.{{available_at}} <= (now() + interval '{tick}') {{available_at_zone}}"));
+    let is_due =
+        table.render(&format!("e.{{available_at}} <= (now() + interval '{tick} microseconds') {{available_at_zone}}"));
     // Compared bare, so that an index serves, and as an instant: where the zone has a summer time, local clocks jump, and no
     // lease may end early by that.
     let is_expired = table.render(
@@ -55,6 +58,22 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
             "CASE WHEN isfinite(e.{locked_at}) THEN (extract(epoch FROM e.{locked_at} {locked_at_zone}) * 1000000)::bigint END",
         ),
     };
+    // Where only the instant of a claim tells it from the next one, the next must not begin within the same unit, not even
+    // when both instants are rounded; nor may a lease that is shortened look older than it is.
+    let unit = tick.max(self::tick(fit.type_of(&columns.locked_at))).max(1);
+    let (not_before, not_earlier) = match &columns.claim_no {
+        Some(_) => {
+            ("NULL::timestamptz {available_at_zone}".to_owned(), "NULL::timestamptz {locked_at_zone}".to_owned())
+        }
+        None => (
+            format!(
+                "(e.{{locked_at}} {{locked_at_zone}} + interval '{} microseconds') {{available_at_zone}}",
+                4 * unit
+            ),
+            "e.{locked_at}".to_owned(),
+        ),
+    };
+    let (not_before, not_earlier) = (table.render(&not_before), table.render(&not_earlier));
     let count_claim = columns.claim_no.as_ref().map_or(String::new(), |name| {
         let name = quote_identifier(name);
         format!(", {name} = coalesce(e.{name}, 0) + 1")
@@ -65,6 +84,8 @@ pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
         .with("of_lane", of("lane.event_type"))
         .with("of_one_lane", of("$1::text"))
         .with("fence", fence)
+        .with("not_before", not_before)
+        .with("not_earlier", not_earlier)
         .with("count_claim", count_claim);
     changes(fit, fragments(fit, table))
 }
@@ -151,17 +172,12 @@ fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
     table.with("status_word", word).with("has_skipped", labels.skipped.is_some().to_string())
 }
 
-/// How many characters a type holds, where it says so.
-fn length(type_name: &str) -> Option<u32> {
-    type_name.starts_with("char").then(|| type_name.split_once('(')?.1.strip_suffix(')')?.parse().ok())?
-}
-
-/// One unit of an instant's precision.
-fn tick(type_name: &str) -> String {
+/// One unit of an instant's precision in microseconds; 0 where it is as fine as the clock.
+fn tick(type_name: &str) -> u32 {
     let precision = type_name.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
     match precision.and_then(|(digits, _)| digits.parse::<u32>().ok()) {
-        Some(digits @ 0..=5) => format!("{} microseconds", 10_u32.pow(6 - digits)),
-        Some(_) | None => "0".to_owned(),
+        Some(digits @ 0..=5) => 10_u32.pow(6 - digits),
+        Some(_) | None => 0,
     }
 }
 
@@ -217,7 +233,28 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
         ),
     };
     let (claimed, event) = (table.render(&claimed), table.render(&event));
-    table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes)
+    let table = table.with("created_instant", created_at);
+    lists(fit, table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes))
+}
+
+/// The order of the list of events, which never changes, and the place behind which a page begins: `$6` and `$7`.
+fn lists(fit: &Fit<'_>, table: Table) -> Table {
+    let (falling, rising, columns, place) = if fit.has_creation_index() {
+        let place = "($6::timestamptz {created_at_zone}, $7::text::{id_type})";
+        ("e.{created_at} DESC, e.{id} DESC", "e.{created_at}, e.{id}", "(e.{created_at}, e.{id})", place)
+    } else {
+        ("e.{id} DESC", "e.{id}", "e.{id}", "$7::text::{id_type} AND $6::timestamptz IS NOT NULL")
+    };
+    let behind = |sign: &str| table.render(&format!("($7::text IS NULL OR {columns} {sign} {place})"));
+    let (below, above) = (behind("<"), behind(">"));
+    let (falling, rising) = (table.render(falling), table.render(rising));
+    let table = table.with("falling", falling).with("rising", rising);
+    let seen = |behind: String, order: &str| {
+        let table = table.clone().with("behind", behind).with("order", table.render(order));
+        table.render(include_str!("sql/seen_events.sql").trim_end())
+    };
+    let (seen_falling, seen_rising) = (seen(below, "{falling}"), seen(above, "{rising}"));
+    table.with("seen_falling", seen_falling).with("seen_rising", seen_rising)
 }
 
 /// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.
@@ -280,7 +317,7 @@ impl Changes {
     fn error(&mut self, fit: &Fit<'_>, table: &Table, name: &str) {
         let (columns, error) = (&fit.outbox.columns, quote_identifier(name));
         // A column of limited length would refuse a longer text, and with it the settlement.
-        let length = length(fit.type_of(name));
+        let length = fit.column(name).and_then(Column::most_chars);
         let cut = |text: &str| length.map_or_else(|| text.to_owned(), |length| format!("left({text}, {length})"));
         put(&mut self.settle_columns, &error);
         put(&mut self.settle_values, format!("coalesce({}, e.{error})", cut("($7::text[])[place]")));
@@ -341,7 +378,7 @@ fn insert(fit: &Fit<'_>, table: Table) -> Table {
             pairs.push((quote_identifier(name), value));
         }
     };
-    if fit.id_kind() != IdKind::Number {
+    if !matches!(fit.id_kind(), IdKind::Number { .. }) {
         put(&columns.id, table.render("$1::text::{id_type}"));
     }
     if let Some(event_type) = &columns.event_type {

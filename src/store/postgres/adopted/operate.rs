@@ -13,7 +13,8 @@ use super::{AdoptedStore, PayloadKind};
 use crate::event::{Event, EventId};
 use crate::store::postgres::rows::date_time;
 use crate::store::{
-    DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError, Transition, micros,
+    Actor, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, InFlightKey, RequeueChange, StoreError, Transition,
+    micros,
 };
 use crate::timestamp::Timestamp;
 
@@ -37,24 +38,34 @@ impl AdoptedStore {
     }
 
     /// pending → skipped, where the table has a label for it.
-    pub(super) async fn cancel_pending(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.skip(id, reason, Statements::cancel).await
+    pub(super) async fn cancel_pending(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
+        self.skip(id, reason, by, Statements::cancel).await
     }
 
     /// `dead_letter` → skipped, where the table has a label for it.
-    pub(super) async fn discard_dead_letter(&self, id: &EventId, reason: &str) -> Result<Transition, StoreError> {
-        self.skip(id, reason, Statements::discard).await
+    pub(super) async fn discard_dead_letter(
+        &self,
+        id: &EventId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Transition, StoreError> {
+        self.skip(id, reason, by, Statements::discard).await
     }
 
-    async fn skip(&self, id: &EventId, reason: &str, change: Skip) -> Result<Transition, StoreError> {
+    async fn skip(&self, id: &EventId, reason: &str, by: &Actor, change: Skip) -> Result<Transition, StoreError> {
         let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
         let changed = self
-            .call((known, reason.to_owned(), change), |statements, (id, reason, change), connection| {
+            .call((known, reason.to_owned(), by.clone(), change), |statements, (id, reason, by, change), connection| {
                 Box::pin(async move {
                     if !statements.has_skipped {
                         return Ok(None);
                     }
-                    let query = change(statements).bind(id).bind(reason);
+                    let query = change(statements).bind(id).bind(reason).bind(&by.name).bind(&by.note);
                     query.fetch_optional(connection).await?.as_ref().map(event).transpose()
                 })
             })
@@ -67,12 +78,17 @@ impl AdoptedStore {
         &self,
         id: &EventId,
         change: RequeueChange,
+        by: &Actor,
     ) -> Result<Transition, StoreError> {
+        if change.max_attempts.is_some() && !self.statements().await?.has_max_attempts {
+            return Err(self.refused("it has no column for the attempts limit"));
+        }
         let Some(known) = self.known_id(id).await? else { return Ok(Transition::Absent) };
         let changed = self
-            .call((known, change), |statements, (id, change), connection| {
+            .call((known, change, by.clone()), |statements, (id, change, by), connection| {
                 Box::pin(async move {
                     let query = statements.requeue().bind(id).bind(micros(change.delay)).bind(change.max_attempts);
+                    let query = query.bind(&by.name).bind(&by.note);
                     query.fetch_optional(connection).await?.as_ref().map(event).transpose()
                 })
             })
@@ -169,7 +185,7 @@ impl AdoptedStore {
 }
 
 /// Reads events with their payloads, if they are wanted; where one cannot be written out, all of them without.
-async fn shown<'q>(
+pub(super) async fn shown<'q>(
     statements: &Statements,
     with_payload: bool,
     query: impl Fn(bool) -> Query<'q, Postgres, PgArguments>,

@@ -17,6 +17,7 @@ macro_rules! statements {
             pub(super) has_subject: bool,
             pub(super) has_headers: bool,
             pub(super) has_skipped: bool,
+            pub(super) has_max_attempts: bool,
             /// Whether rows may lack what makes them claimable.
             pub(super) has_unreadable: bool,
             pub(super) limitations: Vec<String>,
@@ -35,6 +36,7 @@ macro_rules! statements {
                     has_subject: columns.subject.is_some(),
                     has_headers: columns.headers.is_some(),
                     has_skipped: fit.outbox.labels.skipped.is_some(),
+                    has_max_attempts: columns.max_attempts.is_some(),
                     has_unreadable: names.render("{never_claimable}") != NEVER,
                     limitations: fit.limitations(),
                     $($name: AssertSqlSafe(
@@ -48,6 +50,11 @@ macro_rules! statements {
                 !self.prepared
             }
 
+            /// Every statement's name and text.
+            pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.as_str().to_owned()),)+]
+            }
+
             $(pub(super) fn $name(&self) -> Query<'_, Postgres, PgArguments> {
                 sqlx::query(self.$name.clone()).persistent(self.prepared)
             })+
@@ -56,17 +63,23 @@ macro_rules! statements {
 }
 
 statements!(
+    actions,
     bury_unreadable,
     cancel,
     claim,
     claim_by_id,
     claim_lane,
     claim_subject,
+    dead_among,
     dead_letters,
     discard,
+    discard_many,
     event,
+    events,
+    events_rising,
     expired_types,
     extend,
+    find_dead,
     in_flight_payload,
     in_flight_subject,
     insert,
@@ -76,9 +89,11 @@ statements!(
     peek,
     peek_subject,
     purge,
+    read_many,
     reap,
     reap_by_id,
     requeue,
+    requeue_many,
     settle,
     survey,
 );

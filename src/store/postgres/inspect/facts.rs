@@ -36,6 +36,15 @@ pub struct Column {
     pub default: Option<String>,
 }
 
+impl Column {
+    /// How many characters it holds, where its type says so.
+    #[must_use]
+    pub fn most_chars(&self) -> Option<usize> {
+        let text = self.type_name.strip_prefix("character")?;
+        text.split_once('(')?.1.strip_suffix(')')?.parse().ok()
+    }
+}
+
 /// Types as far as an outbox can use them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
@@ -71,6 +80,8 @@ pub struct Index {
     pub primary: bool,
     /// False while it is built, and for ever when that failed.
     pub valid: bool,
+    /// Whether its entries have an order, so that a list can be read along it.
+    pub ordered: bool,
     /// Columns or expressions, as the server writes them.
     pub keys: Vec<String>,
     /// The condition of a partial index.

@@ -137,6 +137,10 @@ fn by_custom(column: &Column, found: &mut BTreeMap<Status, Found>) {
     let capitals = known.chars().any(char::is_uppercase) && !known.chars().any(char::is_lowercase);
     for status in [Status::Pending, Status::Processing, Status::Completed, Status::DeadLetter] {
         let word = if capitals { status.as_str().to_uppercase() } else { status.as_str().to_owned() };
+        // One too long for the column cannot be what the application writes.
+        if column.most_chars().is_some_and(|most| word.chars().count() > most) {
+            continue;
+        }
         let remark = Some("? no row with such a status was seen: put in what the application writes".to_owned());
         found.entry(status).or_insert(Found { value: word, remark });
     }

@@ -137,6 +137,8 @@ pub(super) const NAMES: [(Role, &[&str]); 14] = [
             "failedreason",
             "errortext",
             "errormsg",
+            "err",
+            "lasterr",
             "reason",
         ],
     ),

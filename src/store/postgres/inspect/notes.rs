@@ -64,6 +64,6 @@ fn precision(facts: &Facts, proposal: &Proposal) -> Option<String> {
     let coarse = column.type_name.contains("(0)") && !proposal.columns.contains_key(&Role::ClaimNo);
     coarse.then(|| {
         let name = &column.name;
-        format!("{name} holds whole seconds and there is no claim_no: two claims in one second look the same")
+        format!("{name} holds whole seconds and there is no claim_no: an event that is given back waits 4 s for its next claim")
     })
 }

@@ -39,10 +39,12 @@ ORDER BY a.attnum";
 
 const INDEXES: &str = "
 SELECT c.relname::text AS name, i.indisunique AS is_unique, i.indisprimary AS is_primary, i.indisvalid AS is_valid,
+       a.amname = 'btree' AS is_ordered,
        ARRAY (SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, true) FROM generate_series(1, i.indnkeyatts) AS k) AS keys,
        pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_catalog.pg_am AS a ON a.oid = c.relam
 WHERE i.indrelid = $1
 ORDER BY c.relname";
 
@@ -128,6 +130,7 @@ fn index(row: &PgRow) -> Result<Index, sqlx::Error> {
         unique: row.try_get("is_unique")?,
         primary: row.try_get("is_primary")?,
         valid: row.try_get("is_valid")?,
+        ordered: row.try_get("is_ordered")?,
         keys: row.try_get("keys")?,
         predicate: row.try_get("predicate")?,
     })

@@ -35,7 +35,7 @@ fn label(proposal: &Proposal, status: Status) -> Option<&str> {
 fn index(name: &str, keys: &[&str], predicate: Option<&str>) -> Index {
     let keys = keys.iter().map(|key| (*key).to_owned()).collect();
     let predicate = predicate.map(str::to_owned);
-    Index { name: name.to_owned(), unique: false, primary: false, valid: true, keys, predicate }
+    Index { name: name.to_owned(), unique: false, primary: false, valid: true, ordered: true, keys, predicate }
 }
 
 fn plain_table() -> Facts {

@@ -1,6 +1,15 @@
 -- outbox: cancel
--- $1 id, $2 reason.
-UPDATE {events} AS e
-SET {status} = {skipped}, {processed_at} = now(), {deferred_since} = NULL, {last_error} = $2
-WHERE e.{id} = $1 AND e.{status} = {pending}
-RETURNING {event_columns}
+-- $1 id, $2 reason, $3 who, $4 why or NULL.
+WITH changed AS (
+    UPDATE {events} AS e
+    SET {status} = {skipped}, {processed_at} = now(), {deferred_since} = NULL, {last_error} = $2
+    WHERE e.{id} = $1 AND e.{status} = {pending}
+    RETURNING {event_columns}
+),
+noted AS (
+    INSERT INTO {actions} (outbox, event_id, action, actor, note)
+    SELECT {own_outbox}, changed.{id}::text, 'cancel', $3, $4
+    FROM changed
+)
+SELECT changed.*
+FROM changed

@@ -18,5 +18,9 @@ gone AS (
 forgotten AS (
     DELETE FROM {attempts_log} AS a
     WHERE a.event_id = ANY (ARRAY (SELECT gone.id FROM gone))
+),
+unnoted AS (
+    DELETE FROM {actions} AS a
+    WHERE a.outbox = {own_outbox} AND a.event_id = ANY (ARRAY (SELECT gone.id::text FROM gone))
 )
 SELECT count(*) FROM gone

@@ -1,6 +1,15 @@
 -- outbox: cancel an event of an adopted table
--- $1 id, $2 reason.
-UPDATE {events} AS e
-SET {status} = {skipped}{skip_rest}
-WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND $2::text IS NOT NULL
-RETURNING {event_columns}
+-- $1 id, $2 reason, $3 who, $4 why or NULL.
+WITH changed AS (
+    UPDATE {events} AS e
+    SET {status} = {skipped}{skip_rest}
+    WHERE e.{id} = $1::text::{id_type} AND e.{status} = {pending} AND $2::text IS NOT NULL AND {filter}
+    RETURNING {event_columns}
+),
+noted AS (
+    INSERT INTO {actions} (outbox, event_id, action, actor, note)
+    SELECT {outbox_name}, changed.id, 'cancel', $3, $4
+    FROM changed
+)
+SELECT changed.*
+FROM changed

@@ -12,6 +12,10 @@ WITH old AS MATERIALIZED (
 gone AS (
     DELETE FROM {events} AS e
     WHERE e.{id} = ANY (ARRAY (SELECT old.id FROM old)) AND e.{status} IN ({completed}, {skipped}) AND {filter}
-    RETURNING 1
+    RETURNING {id_text} AS id
+),
+unnoted AS (
+    DELETE FROM {actions} AS a
+    WHERE a.outbox = {outbox_name} AND a.event_id = ANY (ARRAY (SELECT gone.id FROM gone))
 )
 SELECT count(*) FROM gone

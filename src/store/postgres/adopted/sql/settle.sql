@@ -19,10 +19,12 @@ SET ({status}, {attempts}, {available_at}, {locked_at}{settle_columns}) = (
                ELSE {completed}
            END,
            {spent} + ($4::integer[])[place],
-           coalesce(
-               greatest(now() + ($5::bigint[])[place] * interval '1 microsecond',
-                        CASE WHEN ($6::boolean[])[place] THEN e.{locked_at} {locked_at_zone} + {lease} END) {available_at_zone},
-               e.{available_at}),
+           greatest(
+               coalesce(
+                   greatest(now() + ($5::bigint[])[place] * interval '1 microsecond',
+                            CASE WHEN ($6::boolean[])[place] THEN e.{locked_at} {locked_at_zone} + {lease} END) {available_at_zone},
+                   e.{available_at}),
+               CASE WHEN ($3::text[])[place] = 'pending' THEN {not_before} END),
            NULL::timestamptz {locked_at_zone}{settle_values}
     FROM (SELECT array_position($1::text[], {id_text}) AS place) AS this)
 WHERE e.{id} = ANY (ARRAY (SELECT held.id FROM held))

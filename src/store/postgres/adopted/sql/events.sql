@@ -1,0 +1,2 @@
+-- outbox: list events of an adopted table, newest first
+{seen_falling}

@@ -1,0 +1,2 @@
+-- outbox: list events of an adopted table, oldest first
+{seen_rising}
