@@ -55,6 +55,11 @@ export async function reloadQuietly() {
   if (list.pages <= 1) await reload();
 }
 
+/** Draws the same again, for ages that have grown. */
+export function redraw() {
+  if (list.events.length > 0 && !list.problem) drawList();
+}
+
 /** Forgets everything, for another outbox or another token. */
 export function forgetDeadLetters() {
   list.events = [];

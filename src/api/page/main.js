@@ -1,7 +1,7 @@
 // The page put together: what is read is handed to those who show it, and what was done is read again.
 
 import { act } from "./client.js";
-import { deadLetters, forgetDeadLetters, reload, reloadQuietly, showDeadLetters } from "./dead_letters.js";
+import { deadLetters, forgetDeadLetters, redraw, reload, reloadQuietly, showDeadLetters } from "./dead_letters.js";
 import { byId } from "./dom.js";
 import { eventOfAddress, onEventChange, openEvent } from "./event.js";
 import { showHour } from "./hour.js";
@@ -18,6 +18,7 @@ import { watch } from "./watch.js";
 
 const ASKS_FOR_TOKEN = ["token-missing", "token-unknown", "scope-missing"];
 const TICK_MS = 1000;
+const AGES_MS = 60_000;
 
 let watcher;
 let latest = null;
@@ -116,6 +117,7 @@ onOutboxChange(() => {
 watcher = watch(show);
 // Ages go on between two looks, and a chart fits its width.
 setInterval(() => showFreshness(watcher.now()), TICK_MS);
+setInterval(redraw, AGES_MS);
 addEventListener("resize", () => {
   if (latest?.stats && !byId("data").hidden) showHour(latest.stats, latest.now);
 });

@@ -40,11 +40,11 @@ export async function showRuns(now) {
     limit = MANY;
     showRuns(now);
   };
-  fill(
-    byId("runs"),
-    table("The last runs", ["Began", "What it did", "Why it stopped"], runs.map((run) => row(run, now)), { kinds: ["when", "wide", "wide"] }),
-    limit === FEW && runs.length === FEW && button("Show more", more, { key: "runs-more" }),
-  );
+  const columns = ["Began", "What it did", "Why it stopped"];
+  const drawing = table("The last runs", columns, runs.map((run) => row(run, now)), { kinds: ["when", "wide", "wide"] });
+  // Whoever is marking a text to copy it does not lose it to the same text drawn again.
+  if (byId("runs").firstElementChild?.isEqualNode(drawing)) return;
+  fill(byId("runs"), drawing, limit === FEW && runs.length === FEW && button("Show more", more, { key: "runs-more" }));
 }
 
 function row(run, now) {

@@ -5,6 +5,7 @@ import { button, byId, fill, make } from "./dom.js";
 import { eventsTable } from "./events_table.js";
 import { sentence } from "./notice.js";
 import { outbox } from "./outboxes.js";
+import { counted } from "./time.js";
 import { STATUSES, statusWord } from "./words.js";
 
 const PAGE = 25;
@@ -85,6 +86,7 @@ async function more() {
 }
 
 function drawFound() {
+  byId("announcer").textContent = `${counted(found.events.length, "event")} found`;
   const goOn = found.cursor && button("Go on looking", more, { key: "search-more" });
   if (found.events.length === 0) {
     const none = found.cursor ? "None among those looked at so far." : "No event matches. Ids and subjects are compared whole.";

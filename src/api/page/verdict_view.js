@@ -31,6 +31,6 @@ export function showVerdict(verdict, perform) {
   const kind = `${verdict.level} ${verdict.kind}`;
   if (kind !== announced) {
     announced = kind;
-    byId("announcer").textContent = [verdict.headline, ...verdict.todo].join(". ");
+    byId("announcer").textContent = [`${verdict.headline}.`, ...verdict.todo].join(" ");
   }
 }

@@ -74,14 +74,12 @@ async fn an_event_is_found_by_its_id_and_by_its_subject() {
     site.enqueue("order.shipped", "order/7", json!({})).await;
     browser.open(&site.url()).await;
     for text in [id.as_str(), "invoice/43 & more"] {
-        browser.element("#search-text").await.clear().await.unwrap();
-        browser.write("#search-text", text).await;
+        browser.rewrite("#search-text", text).await;
         browser.click("#search button").await;
         browser.shows("#search-list", "invoice.created").await;
         assert!(!browser.text("#search-list").await.contains("order.shipped"));
     }
-    browser.element("#search-text").await.clear().await.unwrap();
-    browser.write("#search-text", "nobody knows").await;
+    browser.rewrite("#search-text", "nobody knows").await;
     browser.click("#search button").await;
     browser.shows("#search-list", "No event matches").await;
 }

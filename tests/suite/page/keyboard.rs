@@ -1,6 +1,5 @@
 //! The page without a mouse.
 
-use fantoccini::key::Key;
 use serde_json::Value;
 
 use super::browser::Browser;
@@ -12,9 +11,10 @@ const FOCUS: &str = "const focused = document.activeElement;
     const name = focused.dataset.key || focused.id || focused.className || focused.textContent.trim();
     return [name, style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && focused.checkVisibility()];";
 
-fn key(key: Key) -> String {
-    char::from(key).to_string()
-}
+// Keys as WebDriver writes them.
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+const ESCAPE: &str = "\u{e00c}";
 
 async fn focus(browser: &Browser) -> (String, bool) {
     browser.run(FOCUS, Vec::new()).await
@@ -24,7 +24,7 @@ async fn focus(browser: &Browser) -> (String, bool) {
 async fn tab_to(browser: &Browser, target: &str) -> Vec<String> {
     let mut passed = Vec::new();
     while passed.len() < 60 {
-        browser.press(&key(Key::Tab)).await;
+        browser.press(TAB).await;
         let (name, visible) = focus(browser).await;
         assert!(visible, "the focus on {name} is not seen");
         if name == target {
@@ -49,20 +49,20 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     {
         assert!(passed.contains(&stop.to_owned()), "{stop} is not among {passed:?}");
     }
-    browser.press(&key(Key::Enter)).await;
+    browser.press(ENTER).await;
     browser.shows("#event-body", "Why it was given up").await;
     tab_to(&browser, "event-requeue").await;
-    browser.press(&key(Key::Enter)).await;
+    browser.press(ENTER).await;
     browser.shows("#confirm-title", "Requeue").await;
-    browser.press(&key(Key::Escape)).await;
+    browser.press(ESCAPE).await;
     browser.hides("#confirm").await;
     browser.shows("#event-title", "dead letter").await;
     assert_eq!(focus(&browser).await.0, "event-requeue");
 
-    browser.press(&key(Key::Enter)).await;
+    browser.press(ENTER).await;
     browser.shows("#confirm-title", "Requeue").await;
     browser.press("by keyboard").await;
-    browser.press(&key(Key::Enter)).await;
+    browser.press(ENTER).await;
     browser.shows("#event-title", "pending").await;
     let event = site.call("GET", &format!("/v1/events/{id}"), &Value::Null).await;
     assert_eq!(event["status"], "pending");
@@ -76,15 +76,15 @@ async fn escape_closes_a_dialog_and_the_focus_returns_to_where_it_was() {
     browser.open(&site.url()).await;
     browser.element(&format!("[data-key='open-{id}']")).await;
     tab_to(&browser, &format!("open-{id}")).await;
-    browser.press(&key(Key::Enter)).await;
+    browser.press(ENTER).await;
     browser.shows("#event-title", "invoice.created").await;
     // A modal dialog keeps the keys to itself.
     for _ in 0..15 {
-        browser.press(&key(Key::Tab)).await;
+        browser.press(TAB).await;
         let inside = "return document.activeElement === document.body || !!document.activeElement.closest('#event')";
         assert!(browser.run::<bool>(inside, Vec::new()).await, "{:?}", focus(&browser).await);
     }
-    browser.press(&key(Key::Escape)).await;
+    browser.press(ESCAPE).await;
     browser.hides("#event").await;
     assert_eq!(focus(&browser).await.0, format!("open-{id}"));
 }

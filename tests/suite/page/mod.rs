@@ -11,3 +11,4 @@ mod many;
 mod rules;
 mod site;
 mod tokens;
+mod webdriver;
