@@ -37,7 +37,7 @@ export function showLanes(stats, showDead) {
 }
 
 function row(lane, showDead) {
-  const name = [quoted(lane.type), !lane.routed && make("span", { class: "tag warn" }, "no route")];
+  const name = [quoted(lane.type), lane.routed === false && make("span", { class: "tag warn" }, "no route")];
   const dead = lane.dead_letter > 0
     ? button(depth(lane.dead_letter, lane), () => showDead(lane.type), {
         key: `lane-dead-${lane.type}`,
@@ -45,7 +45,7 @@ function row(lane, showDead) {
         "aria-label": `${depth(lane.dead_letter, lane)} dead letters of ${lane.type}: show them`,
       })
     : "0";
-  const late = lane.routed && lane.oldest_due_age_ms >= LATE_MS;
+  const late = lane.routed !== false && lane.oldest_due_age_ms >= LATE_MS;
   return [
     name,
     depth(lane.due, lane),
@@ -60,15 +60,16 @@ function age(lane) {
   return lane.due > 0 && lane.oldest_due_age_ms !== null ? duration(lane.oldest_due_age_ms) : "–";
 }
 
-/** A count stops at a limit, which is said. */
+/** A count that has stopped at a limit is said to go on; where one has, it is the largest. */
 function depth(number, lane) {
-  return lane.capped && number >= 100_000 ? `${count(number)}+` : count(number);
+  const isCapped = lane.capped && number === Math.max(lane.due, lane.scheduled, lane.dead_letter);
+  return isCapped ? `${count(number)}+` : count(number);
 }
 
 function totals(lanes) {
   const sum = (name) => lanes.reduce((sum, lane) => sum + lane[name], 0);
   const capped = lanes.some((lane) => lane.capped) ? "+" : "";
-  const oldest = Math.max(-1, ...lanes.filter((lane) => lane.due > 0 && lane.routed).map((lane) => lane.oldest_due_age_ms ?? -1));
+  const oldest = Math.max(-1, ...lanes.filter((lane) => lane.due > 0 && lane.routed !== false).map((lane) => lane.oldest_due_age_ms ?? -1));
   const tiles = [
     ["Oldest due", oldest < 0 ? "–" : duration(oldest), oldest >= LATE_MS ? "bad" : ""],
     ["Due", count(sum("due")) + capped, ""],

@@ -89,7 +89,7 @@ async function perform(action) {
 async function process() {
   try {
     await act("v1/process", { mode: "async", batch_size: 1000 });
-    tell("A run has begun. What waits is being delivered.");
+    tell("A run has begun. The figures follow within half a minute.");
     setTimeout(watcher.look, TICK_MS);
   } catch (problem) {
     complain(problem, "Setting a run going");

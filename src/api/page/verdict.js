@@ -11,7 +11,7 @@ const LATE = 2 * MINUTE;
 /** No call for so long is worth a word even when nothing is due. */
 const QUIET = 15 * MINUTE;
 /** Figures that have not moved for so long are not the present. */
-const FROZEN = MINUTE;
+const FROZEN = 3 * MINUTE;
 /** Deliveries are judged by the latest minutes, and not by fewer attempts than this. */
 const RECENT = 15 * MINUTE;
 const ENOUGH_ATTEMPTS = 3;
@@ -101,7 +101,7 @@ function frozen({ frozenFor }) {
 }
 
 function nobodyCalls(picture) {
-  const oldest = oldestDue(picture.stats.lanes.filter((lane) => lane.routed));
+  const oldest = oldestDue(picture.stats.lanes.filter(isRouted));
   const silence = silenceOf(picture);
   if (!oldest || oldest.oldest_due_age_ms < LATE || silence < LATE) return null;
   const since = silence === Infinity ? "and nothing has ever called" : `and nothing has called for ${duration(silence)}`;
@@ -119,7 +119,7 @@ function nobodyCalls(picture) {
 }
 
 function late(picture) {
-  const oldest = oldestDue(picture.stats.lanes.filter((lane) => lane.routed));
+  const oldest = oldestDue(picture.stats.lanes.filter(isRouted));
   if (!oldest || oldest.oldest_due_age_ms < LATE) return null;
   const run = picture.stats.last_run;
   return {
@@ -168,7 +168,7 @@ function failing(picture) {
 }
 
 function unrouted(picture) {
-  const lanes = picture.stats.lanes.filter((lane) => !lane.routed && waits(lane));
+  const lanes = picture.stats.lanes.filter((lane) => !isRouted(lane) && waits(lane));
   if (lanes.length === 0) return null;
   const names = lanes.slice(0, 5).map((lane) => place(lane, picture));
   const dead = deadLetters(picture);
@@ -237,6 +237,11 @@ function silenceOf({ stats, now }) {
 function oldestDue(lanes) {
   const due = lanes.filter((lane) => lane.due > 0 && lane.oldest_due_age_ms !== null);
   return due.reduce((oldest, lane) => (oldest && oldest.oldest_due_age_ms >= lane.oldest_due_age_ms ? oldest : lane), null);
+}
+
+/** Where nobody knows the routes, nobody misses one. */
+function isRouted(lane) {
+  return lane.routed !== false;
 }
 
 function waits(lane) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::webdriver::{Element, WebDriver};
 
 /// How long a test waits for what must come: long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(50);
 

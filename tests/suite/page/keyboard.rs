@@ -42,6 +42,7 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
     site.run().await;
     browser.open(&site.url()).await;
+    browser.shows("#verdict-headline", "given up").await;
     browser.element(&format!("[data-key='open-{id}']")).await;
 
     let passed = tab_to(&browser, &format!("open-{id}")).await;

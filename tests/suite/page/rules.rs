@@ -65,7 +65,7 @@ fn cases() -> Vec<(Value, &'static str, &'static str, &'static str)> {
         (changed(flowing(), "/stats/last_hour", minute(30, 2)), "bad", "failing", "Deliveries fail"),
         (changed(flowing(), "/stats/last_hour", minute(2, 0)), "ok", "flow", "Events flow"),
         (changed(flowing(), "/stats/last_hour", minute(30, 300)), "ok", "flow", "Events flow"),
-        (changed(flowing(), "/frozenFor", 180_000.into()), "bad", "frozen", "stood still for 3 minutes"),
+        (changed(flowing(), "/frozenFor", 240_000.into()), "bad", "frozen", "stood still for 4 minutes"),
         (problem("token-missing"), "away", "token-missing", "A token is needed"),
         (problem("token-unknown"), "away", "token-unknown", "does not know this token"),
         (problem("scope-missing"), "away", "scope-missing", "may not read"),

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
 /// How long the driver may take for one command; a script that waits for something has as long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,6 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub struct WebDriver {
     process: Child,
     address: SocketAddr,
-    client: Client,
     session: String,
 }
 
@@ -27,9 +26,10 @@ pub struct Element(String);
 
 /// What the driver could not do, in the standard's words.
 #[derive(Debug)]
+#[expect(dead_code, reason = "read in the messages of tests that fail")]
 pub struct Refused {
-    pub error: String,
-    pub message: String,
+    error: String,
+    message: String,
 }
 
 impl WebDriver {
@@ -45,22 +45,21 @@ impl WebDriver {
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let port = |line: String| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok();
         let port: u16 = lines.map_while(Result::ok).find_map(port).expect("the driver names its port");
-        let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut driver = Self { process, address, client, session: String::new() };
-        let answer = driver.send(Method::POST, "/session", json!({"capabilities": {"alwaysMatch": capabilities()}})).await;
+        let mut driver = Self { process, address, session: String::new() };
+        let answer = driver.send("POST", "/session", json!({"capabilities": {"alwaysMatch": capabilities()}})).await;
         driver.session = answer.unwrap()["sessionId"].as_str().unwrap().to_owned();
         driver
     }
 
     /// A command of the session without a body.
     pub async fn get(&self, path: &str) -> Result<Value, Refused> {
-        self.send(Method::GET, &format!("/session/{}/{path}", self.session), Value::Null).await
+        self.send("GET", &format!("/session/{}/{path}", self.session), Value::Null).await
     }
 
     /// A command of the session with one.
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, Refused> {
-        self.send(Method::POST, &format!("/session/{}/{path}", self.session), body).await
+        self.send("POST", &format!("/session/{}/{path}", self.session), body).await
     }
 
     /// All elements under this selector, in the order of the page.
@@ -93,17 +92,36 @@ impl WebDriver {
         self.post(&format!("element/{}/clear", element.0), json!({})).await.map(drop)
     }
 
-    async fn send(&self, method: Method, path: &str, body: Value) -> Result<Value, Refused> {
-        let mut request = self.client.request(method, format!("http://{}{path}", self.address));
-        if !body.is_null() {
-            request = request.header("content-type", "application/json").body(body.to_string());
-        }
-        let answer = request.send().await.unwrap();
-        let is_done = answer.status().is_success();
-        let mut body: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
-        let value = body["value"].take();
+    async fn send(&self, method: &str, path: &str, body: Value) -> Result<Value, Refused> {
+        let exchange = self.exchange(method, path, if body.is_null() { String::new() } else { body.to_string() });
+        let (is_done, answer) = tokio::time::timeout(PATIENCE, exchange).await.expect("the driver answers").unwrap();
+        let mut answer: Value = serde_json::from_slice(&answer).unwrap();
+        let value = answer["value"].take();
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
         if is_done { Ok(value) } else { Err(Refused { error: text("error"), message: text("message") }) }
+    }
+
+    /// One request and its answer, on a connection of its own that the driver keeps open.
+    async fn exchange(&self, method: &str, path: &str, body: String) -> std::io::Result<(bool, Vec<u8>)> {
+        let mut stream = tokio::io::BufReader::new(tokio::net::TcpStream::connect(self.address).await?);
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", self.address);
+        let length = body.len();
+        stream.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).await?;
+        let mut status = String::new();
+        stream.read_line(&mut status).await?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await?;
+            match line.trim_end().to_lowercase().split_once(':') {
+                Some(("content-length", value)) => length = value.trim().parse().unwrap(),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let mut answer = vec![0; length];
+        stream.read_exact(&mut answer).await?;
+        Ok((status.contains(" 200 "), answer))
     }
 
     /// Ends the session, and the browser with it. The driver answers when that is done, and keeps the connection.
