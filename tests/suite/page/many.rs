@@ -1,4 +1,4 @@
-//! Many dead letters at once, and several outboxes.
+//! Many dead letters at once.
 
 use serde_json::{Value, json};
 

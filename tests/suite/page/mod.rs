@@ -8,6 +8,7 @@ mod journey;
 mod keyboard;
 mod looks;
 mod many;
+mod outboxes;
 mod rules;
 mod site;
 mod tokens;
