@@ -6,7 +6,7 @@ import { button, byId, fill, make, quoted, rememberFocus, shown, table } from ".
 import { indented, memberText } from "./json_text.js";
 import { hush, sentence } from "./notice.js";
 import { full, precise } from "./time.js";
-import { statusMeaning, statusWord } from "./words.js";
+import { attemptWord, statusMeaning, statusWord } from "./words.js";
 
 const AGAIN_MS = 3000;
 
@@ -43,6 +43,11 @@ export async function openEvent(id, outbox) {
   const place = new URLSearchParams(outbox === undefined ? { event: id } : { event: id, outbox });
   history.replaceState(null, "", `#${place}`);
   await refresh();
+}
+
+/** Closes the view of whatever event is open. */
+export function closeEvent() {
+  byId("event").close();
 }
 
 /** The event that the page's address asks for, if any. */
@@ -126,7 +131,7 @@ function attempts(log) {
   const rows = [...log].reverse().map((attempt) => [
     [String(attempt.number), make("small", {}, full(attempt.started_at))],
     [
-      make("span", {}, attempt.outcome.replaceAll("_", " "), attempt.status_code ? ` · HTTP ${attempt.status_code}` : ""),
+      make("span", {}, attemptWord(attempt.outcome), attempt.status_code ? ` · HTTP ${attempt.status_code}` : ""),
       make("small", {}, `in ${precise(attempt.duration_ms)}`),
     ],
     [

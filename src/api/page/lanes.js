@@ -33,6 +33,7 @@ export function showLanes(stats, showDead) {
     byId("lanes"),
     table("Lanes", columns, rows, { kinds }),
     visible.length < lanes.length && button(`Show all ${count(lanes.length)}`, more, { key: "lanes-all" }),
+    stats.more_lanes && make("p", { class: "hint" }, "There are more types than are counted; these are not all."),
   );
 }
 

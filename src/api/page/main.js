@@ -3,7 +3,7 @@
 import { act } from "./client.js";
 import { deadLetters, forgetDeadLetters, redraw, reload, reloadQuietly, showDeadLetters } from "./dead_letters.js";
 import { byId } from "./dom.js";
-import { eventOfAddress, onEventChange, openEvent } from "./event.js";
+import { closeEvent, eventOfAddress, onEventChange, openEvent } from "./event.js";
 import { showHour } from "./hour.js";
 import { showLanes } from "./lanes.js";
 import { complain, tell } from "./notice.js";
@@ -49,6 +49,7 @@ function showAges({ stats, now }) {
 
 /** Whoever may not see the figures does not see those of the token before either. */
 function lock() {
+  closeEvent();
   forgetDeadLetters();
   forgetSearch();
   deadBefore = undefined;

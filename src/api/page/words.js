@@ -16,6 +16,16 @@ const STOP = {
   error: ["error", "The database failed."],
 };
 
+const ATTEMPT = {
+  complete: "completed",
+  retry: "failed",
+  timed_out: "no answer in time",
+  defer: "put off",
+  skip: "skipped",
+  dead_letter: "given up",
+  expired: "lease expired",
+};
+
 const TRIGGER = { http: "a call", cli: "the command line", poller: "the poller" };
 
 /** The states that an event can be in, in the order of its life. */
@@ -47,6 +57,11 @@ export function stopWords(run) {
   }
   if (run.state === "running") return ["running", "It is still under way."];
   return STOP[run.stop_reason] ?? [String(run.stop_reason), ""];
+}
+
+/** What became of an attempt. */
+export function attemptWord(outcome) {
+  return ATTEMPT[outcome] ?? String(outcome).replaceAll("_", " ");
 }
 
 /** Who set a run going. */
