@@ -59,6 +59,8 @@ use problem::{Code, Problem};
 pub struct ApiSettings {
     /// Who may do what; with none, everybody may do everything.
     pub tokens: Vec<Token>,
+    /// What callers are called while there are no tokens.
+    pub nobody: String,
     /// Bytes of one request's body.
     pub max_body_bytes: usize,
     /// Bytes of one event's payload.
@@ -72,6 +74,7 @@ impl Default for ApiSettings {
     fn default() -> Self {
         Self {
             tokens: Vec::new(),
+            nobody: "anybody".to_owned(),
             max_body_bytes: 1024 * 1024,
             max_payload_bytes: 256 * 1024,
             max_runtime_cap: Duration::from_mins(14),

@@ -20,8 +20,9 @@ use crate::outcome::Settlement;
 use crate::processor::{OutboxParts, Outboxes, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::{
-    Attempt, Claim, DeadLetterPage, DeadLetterQuery, EnqueueError, Enqueued, InFlightKey, LaneFront, Peek, ReapLane,
-    ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
+    Action, Actor, Attempt, BulkChange, Claim, DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition,
+    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek, ReapLane, ReapPage,
+    Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
 };
 
 /// A store that nobody may reach: each call panics, which the router answers with 500.
@@ -52,10 +53,19 @@ impl Store for Untouched {
     async fn event(&self, _: &EventId, _: bool) -> Result<Option<Event>, StoreError> { panic!("touched") }
     async fn attempts(&self, _: &EventId) -> Result<Vec<Attempt>, StoreError> { panic!("touched") }
     async fn in_flight(&self, _: &[String], _: &InFlightKey) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
-    async fn cancel(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn actions(&self, _: &EventId) -> Result<Vec<Action>, StoreError> { panic!("touched") }
+    async fn events(&self, _: &EventQuery) -> Result<EventPage, StoreError> { panic!("touched") }
+    async fn find_dead_letters(
+        &self, _: &DeadLetterFilter, _: Option<&DeadLetterPosition>, _: u32,
+    ) -> Result<DeadLetterIds, StoreError> { panic!("touched") }
+    async fn dead_letters_among(&self, _: &[EventId]) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn change_dead_letters(
+        &self, _: &[EventId], _: &BulkChange, _: &Actor,
+    ) -> Result<Vec<EventId>, StoreError> { panic!("touched") }
+    async fn cancel(&self, _: &EventId, _: &str, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
     async fn dead_letters(&self, _: &DeadLetterQuery) -> Result<DeadLetterPage, StoreError> { panic!("touched") }
-    async fn requeue(&self, _: &EventId, _: &RequeueChange) -> Result<Transition, StoreError> { panic!("touched") }
-    async fn discard(&self, _: &EventId, _: &str) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn requeue(&self, _: &EventId, _: &RequeueChange, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
+    async fn discard(&self, _: &EventId, _: &str, _: &Actor) -> Result<Transition, StoreError> { panic!("touched") }
     async fn purge(&self, _: Duration, _: Duration, _: u32) -> Result<u64, StoreError> { panic!("touched") }
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }
@@ -121,7 +131,8 @@ async fn a_trailing_slash_is_the_same_resource() {
 #[tokio::test]
 async fn a_wrong_method_is_405_with_those_that_are_right() {
     for (method, path, allow) in [
-        (Method::GET, "/v1/events", "POST"),
+        (Method::PUT, "/v1/events", "POST,GET,HEAD"),
+        (Method::GET, "/v1/dead-letters/requeue", "POST"),
         (Method::HEAD, "/v1/process", "GET, POST"),
         (Method::DELETE, "/v1/process", "GET, POST"),
         (Method::PUT, "/v1/process/", "GET, POST"),

@@ -1,22 +1,18 @@
 //! `outboxd dead-letters`
 
-use std::time::Duration;
-
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde_json::{Value, json};
 
+use super::asking::{Asked, Asking, each, given};
+use super::bulk::{self, Body, Change, Filter};
 use super::global::Global;
-use super::outboxes::{Chosen, OutboxArgument};
-use super::output;
+use super::output::{self, NotUnderstood};
 use super::process::event_type;
-use crate::api::EventView;
-use crate::event::{EventId, MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
-use crate::outcome::{MAX_REASON_CHARS, stored_text};
-use crate::store::{DeadLetterPosition, DeadLetterQuery, RequeueChange, StoreError, Transition};
-
-/// What is written as the reason of a discard without a note.
-const DISCARDED: &str = "discarded by an operator";
+use super::shown;
+use crate::event::{MAX_ATTEMPTS_LIMIT, MAX_DELAY_MS};
+use crate::store::MAX_BULK;
+use crate::timestamp::Timestamp;
 
 /// List, requeue and discard events that were given up
 #[derive(Debug, Subcommand)]
@@ -27,7 +23,7 @@ pub(super) enum Command {
     Discard(DiscardArguments),
 }
 
-/// Print a page of dead letters as JSON, newest first
+/// List dead letters, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Example: outboxd dead-letters list --type invoice.created --error-contains timeout")]
 pub(super) struct ListArguments {
@@ -43,128 +39,194 @@ pub(super) struct ListArguments {
     /// Dead letters at most, 1 to 200
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
     limit: u32,
-    /// Where to go on: the next cursor of the page before
-    #[arg(long, value_parser = cursor)]
-    cursor: Option<DeadLetterPosition>,
+    /// Where to go on: the cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
     #[command(flatten)]
-    outbox: OutboxArgument,
+    asking: Asking,
 }
 
-/// Make a dead letter pending again, with no attempts spent, and print it as JSON
+/// Make dead letters pending again, with no attempts spent: those that are named, or all that match
 #[derive(Debug, Args)]
-#[command(after_help = "Example: outboxd dead-letters requeue 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --delay-ms 60000")]
+#[command(after_help = "Examples:
+  outboxd dead-letters requeue 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --delay-ms 60000
+  outboxd dead-letters requeue --type invoice.created --error-contains timeout --all --spread-ms 600000")]
 pub(super) struct RequeueArguments {
-    /// The event's id
-    id: String,
-    /// Becomes due so many milliseconds from now
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
-    delay_ms: u64,
-    /// A new attempts limit, 1 to 100
+    #[command(flatten)]
+    selecting: Selecting,
+    /// Becomes due so many milliseconds from now; for one event
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
+    delay_ms: Option<u64>,
+    /// A new attempts limit, 1 to 100; for one event
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=i64::from(MAX_ATTEMPTS_LIMIT)))]
     max_attempts: Option<i32>,
-    /// Why; written to the log
-    #[arg(long)]
-    note: Option<String>,
+    /// They become due at random instants within so many milliseconds; for several events
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=MAX_DELAY_MS))]
+    spread_ms: Option<u64>,
     #[command(flatten)]
-    outbox: OutboxArgument,
+    asking: Asking,
 }
 
-/// Turn a dead letter into a skipped event, for good, and print it as JSON
+/// Turn dead letters into skipped events, for good: those that are named, or all that match
 #[derive(Debug, Args)]
-#[command(after_help = "Example: outboxd dead-letters discard 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --note 'test data'")]
+#[command(after_help = "Examples:
+  outboxd dead-letters discard 0197a0c2-7b1e-7c3a-9f00-0242ac120002 --note 'test data'
+  outboxd dead-letters discard --subject tenant/42 --dry-run")]
 pub(super) struct DiscardArguments {
-    /// The event's id
-    id: String,
-    /// Why; kept as the event's last error, up to 200 characters
-    #[arg(long)]
-    note: Option<String>,
     #[command(flatten)]
-    outbox: OutboxArgument,
+    selecting: Selecting,
+    #[command(flatten)]
+    asking: Asking,
 }
 
-/// A page of dead letters.
-#[derive(Serialize)]
-struct Page {
-    data: Vec<EventView>,
-    next_cursor: Option<String>,
+/// Which dead letters.
+#[derive(Debug, Args)]
+struct Selecting {
+    /// Ids of events; none when a filter is given
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Only events of this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    types: Vec<String>,
+    /// Only events of this subject
+    #[arg(long)]
+    subject: Option<String>,
+    /// Only those whose last error contains this text
+    #[arg(long, value_name = "TEXT")]
+    error_contains: Option<String>,
+    /// Only those that became dead letters later than this, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "INSTANT")]
+    dead_after: Option<Timestamp>,
+    /// Only those that became dead letters earlier than this
+    #[arg(long, value_name = "INSTANT")]
+    dead_before: Option<Timestamp>,
+    /// Only say how many it would be
+    #[arg(long)]
+    dry_run: bool,
+    /// Dead letters at most, 1 to 10000; with --all, in one request
+    #[arg(long, default_value_t = MAX_BULK, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BULK)))]
+    limit: u32,
+    /// Go on until none is left
+    #[arg(long)]
+    all: bool,
+    /// Why; kept in each event's log, up to 200 characters
+    #[arg(long)]
+    note: Option<String>,
+}
+
+impl Selecting {
+    /// The one event that is meant, when exactly one is named.
+    fn only(&self) -> Option<&str> {
+        match self.ids.as_slice() {
+            [id] if !self.dry_run && self.filter().is_none() => Some(id),
+            _ => None,
+        }
+    }
+
+    fn filter(&self) -> Option<Filter> {
+        let filter = Filter {
+            types: self.types.clone(),
+            subject: self.subject.clone(),
+            error_contains: self.error_contains.clone(),
+            dead_after: self.dead_after.map(|at| at.to_string()),
+            dead_before: self.dead_before.map(|at| at.to_string()),
+        };
+        (filter != Filter::default()).then_some(filter)
+    }
+
+    /// Refuses what would mean every dead letter, or two things at once.
+    fn body(&self) -> Result<Body, NotUnderstood> {
+        let filter = self.filter();
+        match (self.ids.is_empty(), &filter) {
+            (true, None) => {
+                let what = "which dead letters? Give ids, or at least one of --type, --subject, --error-contains, \
+                            --dead-after, --dead-before";
+                return Err(NotUnderstood(what.to_owned()));
+            }
+            (false, Some(_)) => return Err(NotUnderstood("ids and a filter: keep one of them".to_owned())),
+            (true, Some(_)) | (false, None) => {}
+        }
+        Ok(Body {
+            ids: self.ids.clone(),
+            filter,
+            dry_run: self.dry_run,
+            limit: self.limit,
+            note: self.note.clone(),
+            ..Body::default()
+        })
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.ids.iter().map(String::as_str).collect()
+    }
 }
 
 pub(super) async fn run(global: &Global, command: Command) -> anyhow::Result<()> {
-    let config = global.begin(None)?;
     match command {
-        Command::List(arguments) => {
-            let outbox = Chosen::open(&config, arguments.outbox.description(&config)?).await?;
-            let result = list(&outbox, arguments).await;
-            outbox.close().await;
-            result
-        }
-        Command::Requeue(arguments) => {
-            let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
-            let result = requeue(&outbox, &id, arguments).await;
-            outbox.close().await;
-            result
-        }
-        Command::Discard(arguments) => {
-            let (outbox, id) = Chosen::open_with_id(&config, &arguments.outbox, &arguments.id).await?;
-            let result = discard(&outbox, &id, arguments).await;
-            outbox.close().await;
-            result
-        }
+        Command::List(arguments) => list(global, arguments).await,
+        Command::Requeue(arguments) => requeue(global, arguments).await,
+        Command::Discard(arguments) => discard(global, arguments).await,
     }
 }
 
-async fn list(outbox: &Chosen, arguments: ListArguments) -> anyhow::Result<()> {
-    let query = DeadLetterQuery {
-        types: arguments.types,
-        subject: arguments.subject,
-        error_contains: arguments.error_contains,
-        after: arguments.cursor,
-        limit: arguments.limit,
-        with_payload: true,
+async fn list(global: &Global, arguments: ListArguments) -> anyhow::Result<()> {
+    let asked = arguments.asking.begin(global, &[]).await?;
+    let mut query = given([
+        ("subject", arguments.subject),
+        ("error_contains", arguments.error_contains),
+        ("limit", Some(arguments.limit.to_string())),
+        ("cursor", arguments.cursor),
+    ]);
+    query.extend(each("type", arguments.types));
+    let page = asked.get(&["v1", "dead-letters"], query, |page| shown::page(page, "no dead letters")).await;
+    asked.close().await;
+    output::text(&page.context("dead letters cannot be listed")?)
+}
+
+async fn requeue(global: &Global, arguments: RequeueArguments) -> anyhow::Result<()> {
+    let RequeueArguments { selecting, delay_ms, max_attempts, spread_ms, asking } = arguments;
+    let body = Body { spread_ms, ..selecting.body()? };
+    let Some(id) = selecting.only() else {
+        if delay_ms.is_some() || max_attempts.is_some() {
+            let what = "--delay-ms and --max-attempts are for one event; for several there is --spread-ms";
+            return Err(NotUnderstood(what.to_owned()).into());
+        }
+        return many(global, &asking, &selecting, Change::Requeue, body).await;
     };
-    let page = outbox
-        .store
-        .dead_letters(&query)
-        .await
-        .map_err(output::without_causes)
-        .context("dead letters cannot be read")?;
-    let data = page.events.into_iter().map(|event| EventView::of_outbox(event, &outbox.name)).collect();
-    let next_cursor = page.next.map(|place| format!("{},{}", place.dead_at, place.id));
-    output::json(&Page { data, next_cursor })
+    // One event alone is spread by its delay.
+    let body = json!({
+        "delay_ms": delay_ms.unwrap_or_else(|| fastrand::u64(0..=spread_ms.unwrap_or(0))),
+        "max_attempts": max_attempts,
+        "note": selecting.note,
+    });
+    one(global, &asking, id, Change::Requeue, &body).await
 }
 
-async fn requeue(outbox: &Chosen, id: &EventId, arguments: RequeueArguments) -> anyhow::Result<()> {
-    let change =
-        RequeueChange { delay: Duration::from_millis(arguments.delay_ms), max_attempts: arguments.max_attempts };
-    let transition = outbox.store.requeue(id, &change, &crate::store::Actor::new("cli")).await;
-    if matches!(transition, Ok(Transition::Applied(_))) {
-        tracing::info!(event_id = %id, note = arguments.note.as_deref(), "a dead letter was requeued");
-    }
-    applied(outbox, id, transition).await
-}
-
-async fn discard(outbox: &Chosen, id: &EventId, arguments: DiscardArguments) -> anyhow::Result<()> {
-    let reason = stored_text(arguments.note.as_deref().unwrap_or(DISCARDED), MAX_REASON_CHARS);
-    applied(outbox, id, outbox.store.discard(id, &reason, &crate::store::Actor::new("cli")).await).await
-}
-
-/// Prints the event that was changed with its payload, or says why it was not.
-async fn applied(outbox: &Chosen, id: &EventId, transition: Result<Transition, StoreError>) -> anyhow::Result<()> {
-    match transition.map_err(output::without_causes).context("the event was not changed")? {
-        Transition::Applied(mut event) => {
-            // The change is done: failing to read the payload only leaves it out.
-            event.payload = outbox.store.event(id, true).await.ok().flatten().and_then(|now| now.payload);
-            output::json(&EventView::of_outbox(*event, &outbox.name))
-        }
-        Transition::Refused(event) => bail!("event {id} is not a dead letter: it is {}", event.status),
-        Transition::Absent => Err(anyhow!("there is no event {id}")),
+async fn discard(global: &Global, arguments: DiscardArguments) -> anyhow::Result<()> {
+    let DiscardArguments { selecting, asking } = arguments;
+    let body = selecting.body()?;
+    match selecting.only() {
+        Some(id) => one(global, &asking, id, Change::Discard, &json!({ "note": selecting.note })).await,
+        None => many(global, &asking, &selecting, Change::Discard, body).await,
     }
 }
 
-/// `dead_at,id` of the last dead letter that was looked at.
-fn cursor(text: &str) -> Result<DeadLetterPosition, String> {
-    let place = text
-        .split_once(',')
-        .and_then(|(dead_at, id)| Some(DeadLetterPosition { dead_at: dead_at.parse().ok()?, id: id.parse().ok()? }));
-    place.ok_or_else(|| "valid is the next_cursor of the page before".to_owned())
+async fn one(global: &Global, asking: &Asking, id: &str, change: Change, body: &Value) -> anyhow::Result<()> {
+    let asked = asking.begin(global, &[id]).await?;
+    let event = asked.post(&["v1", "dead-letters", id, change.path()], body, shown::event).await;
+    asked.close().await;
+    output::text(&event.with_context(|| format!("event {id} was not changed"))?)
+}
+
+async fn many(
+    global: &Global,
+    asking: &Asking,
+    selecting: &Selecting,
+    change: Change,
+    body: Body,
+) -> anyhow::Result<()> {
+    let asked: Asked = asking.begin(global, &selecting.ids()).await?;
+    let result = bulk::run(&asked, change, body, selecting.all, asking.json).await;
+    asked.close().await;
+    result
 }

@@ -3,6 +3,8 @@
 //! Results are JSON on standard output, the log and errors go to standard error. The exit code is 0 when the command did
 //! what it was asked to, 1 when it could not, 2 when it was not understood.
 
+mod asking;
+mod bulk;
 mod config_check;
 mod database;
 mod dead_letters;
@@ -11,6 +13,7 @@ mod doctor;
 mod enqueue;
 mod events;
 mod global;
+mod inside;
 mod migrate;
 mod openapi;
 mod outbox;
@@ -21,6 +24,7 @@ mod receiver;
 mod remote;
 mod serve;
 mod service;
+mod shown;
 mod signals;
 
 use std::process::ExitCode;

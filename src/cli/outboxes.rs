@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::database::{self, FIRST_ANSWER, Schema};
-use super::output::{NotUnderstood, without_causes};
-use super::process::event_id;
+use super::output::without_causes;
 use crate::config::{AdoptedSettings, Config};
-use crate::event::{EventId, NewEvent};
+use crate::event::NewEvent;
 use crate::handler::Registry;
 use crate::housekeeping::{Cleaned, Retention};
 use crate::processor::{DEFAULT_OUTBOX, LeasePolicy, OutboxParts, Outboxes, ProcessorSettings};
@@ -122,6 +121,11 @@ pub(super) struct OutboxArgument {
 }
 
 impl OutboxArgument {
+    /// The name that was given.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.outbox.as_deref()
+    }
+
     /// The description of the outbox; `None` is the default one.
     ///
     /// # Errors
@@ -150,26 +154,6 @@ impl Chosen {
         };
         let store = open(&config.store(), description.clone(), &home).await?;
         Ok(Self { name: description.name.clone(), store, home: Some(home) })
-    }
-
-    /// Opens the outbox that was named, and reads an event's id as that outbox writes them.
-    pub(super) async fn open_with_id(
-        config: &Config,
-        outbox: &OutboxArgument,
-        id: &str,
-    ) -> anyhow::Result<(Self, EventId)> {
-        let Some(description) = outbox.description(config)? else {
-            // Judged before anything is connected to.
-            let understood =
-                event_id(id).map_err(|problem| NotUnderstood(format!("invalid value '{id}' for '<ID>': {problem}")))?;
-            return Ok((Self::open(config, None).await?, understood));
-        };
-        let chosen = Self::open(config, Some(description)).await?;
-        if let Some(understood) = chosen.store.parse_id(id) {
-            return Ok((chosen, understood));
-        }
-        chosen.close().await;
-        Err(anyhow!("no event of outbox {:?} can have the id '{id}'", description.name))
     }
 
     /// Closes its connections.

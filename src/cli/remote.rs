@@ -1,9 +1,11 @@
-//! A running server as a command's other end: requests with the operator's token, problems as errors.
+//! A server as a command's other end: requests with the operator's token, problems as errors.
 //!
-//! Answers are handed on as the text that came, so that payloads stay what they are. No redirect is followed and no proxy of
-//! the environment is asked, for the token must reach nobody but the server that was named.
+//! Where no server is named, the same requests go to the same interface within this process, over the database itself. Answers
+//! are handed on as the text that came, so that payloads stay what they are. No redirect is followed and no proxy of the
+//! environment is asked, for the token must reach nobody but the server that was named.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::global::Global;
+use super::inside::Inside;
 use super::output::NotUnderstood;
 use crate::config::{Environment, Secret, ServerAddress};
 
@@ -29,7 +32,7 @@ pub(super) struct ServerArguments {
     /// Ask this server instead of the database [env: OUTBOXD_URL]
     #[arg(long, value_name = "URL", display_order = 800)]
     server: Option<String>,
-    /// File with the server's token; without it the token is taken from OUTBOXD_TOKEN
+    /// File with the server's token; without it the token is taken from OUTBOXD_API_TOKEN
     #[arg(long, value_name = "FILE", display_order = 801)]
     token_file: Option<PathBuf>,
 }
@@ -58,11 +61,17 @@ impl ServerArguments {
     }
 }
 
-/// A server, and what it is shown.
+/// A server, and what it is shown; or the interface over the database.
 pub(super) struct Server {
-    http: Client,
+    way: Way,
     base: Url,
-    token: Option<Secret>,
+    has_token: bool,
+}
+
+/// How requests reach it.
+enum Way {
+    Over { http: Client, token: Option<Secret> },
+    Within(Inside),
 }
 
 /// A problem as the server writes it, as far as it is repeated.
@@ -96,7 +105,19 @@ impl Server {
             .timeout(PATIENCE)
             .build()
             .context("requests cannot be made from this machine")?;
-        Ok(Self { http, base, token })
+        Ok(Self { has_token: token.is_some(), way: Way::Over { http, token }, base })
+    }
+
+    /// The same interface within this process.
+    pub(super) fn within(inside: Inside) -> anyhow::Result<Self> {
+        Ok(Self { way: Way::Within(inside), base: Url::parse("http://database")?, has_token: false })
+    }
+
+    /// Closes connections to the database, if there are any.
+    pub(super) async fn close(&self) {
+        if let Way::Within(inside) = &self.way {
+            inside.close().await;
+        }
     }
 
     /// GET. `path` is the resource's segments, `["v1", "events", id]`; both they and `query` are encoded here.
@@ -161,8 +182,24 @@ impl Server {
         query: &[(&str, String)],
         body: Option<String>,
     ) -> anyhow::Result<String> {
-        let mut request = self.http.request(method, self.url(path, query)?);
-        if let Some(token) = &self.token {
+        let url = self.url(path, query)?;
+        let (status, text) = match &self.way {
+            Way::Over { http, token } => self.ask(http, token.as_ref(), method, url, body).await?,
+            Way::Within(inside) => inside.ask(method, &url, body).await?,
+        };
+        if status.is_success() { Ok(text) } else { Err(self.refusal(status, &text)) }
+    }
+
+    async fn ask(
+        &self,
+        http: &Client,
+        token: Option<&Secret>,
+        method: Method,
+        url: Url,
+        body: Option<String>,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let mut request = http.request(method, url);
+        if let Some(token) = token {
             request = request.bearer_auth(token.reveal());
         }
         if let Some(body) = body {
@@ -174,8 +211,7 @@ impl Server {
         };
         let answer = request.send().await.map_err(unreachable)?;
         let status = answer.status();
-        let text = answer.text().await.map_err(unreachable)?;
-        if status.is_success() { Ok(text) } else { Err(self.refusal(status, &text)) }
+        Ok((status, answer.text().await.map_err(unreachable)?))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, String)]) -> anyhow::Result<Url> {
@@ -199,15 +235,18 @@ impl Server {
             return anyhow!("{} answered {status} without saying why: is this an outboxd server?", self.base);
         };
         let advice = match status {
-            StatusCode::UNAUTHORIZED if self.token.is_none() => "; set OUTBOXD_TOKEN or give --token-file",
-            StatusCode::UNAUTHORIZED => "; check OUTBOXD_TOKEN or --token-file",
+            StatusCode::UNAUTHORIZED if !self.has_token => "; set OUTBOXD_API_TOKEN or give --token-file",
+            StatusCode::UNAUTHORIZED => "; check OUTBOXD_API_TOKEN or --token-file",
             _ => "",
         };
         let state = problem.event_status.map_or_else(String::new, |status| format!("; it is {status}"));
-        let lines: String = match problem.errors.as_slice() {
-            [] | [_] => String::new(),
-            several => several.iter().map(|field| format!("\n  {}: {}", field.pointer, field.detail)).collect(),
-        };
+        let mut lines = String::new();
+        // A single field already stands in the sentence.
+        if problem.errors.len() > 1 {
+            for FieldText { pointer, detail } in &problem.errors {
+                let _ = write!(lines, "\n  {pointer}: {detail}");
+            }
+        }
         anyhow!("{detail}{state}{advice} ({code}){lines}")
     }
 }
@@ -220,7 +259,7 @@ fn base_url(text: &str) -> Result<Url, String> {
         return Err(format!("begins neither with http:// nor with https://: {valid}"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("holds a login: give a token by OUTBOXD_TOKEN or --token-file instead".to_owned());
+        return Err("holds a login: give a token by OUTBOXD_API_TOKEN or --token-file instead".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(format!("has something behind its path: {valid}"));
@@ -270,7 +309,7 @@ mod tests {
         let server = server("http://a").unwrap();
         let body = r#"{"detail":"no bearer token was sent","code":"unauthorized"}"#;
         let told = server.refusal(StatusCode::UNAUTHORIZED, body).to_string();
-        assert_eq!(told, "no bearer token was sent; set OUTBOXD_TOKEN or give --token-file (unauthorized)");
+        assert_eq!(told, "no bearer token was sent; set OUTBOXD_API_TOKEN or give --token-file (unauthorized)");
         let told = server.refusal(StatusCode::BAD_GATEWAY, "<html>").to_string();
         assert!(told.contains("502") && told.contains("outboxd server"), "{told}");
     }

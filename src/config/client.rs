@@ -1,6 +1,7 @@
 //! Where a command that asks a running server finds it: flags before the environment, the token never as an argument.
 //!
-//! `OUTBOXD_URL` and `OUTBOXD_TOKEN` belong to the client; no setting of the service has these names.
+//! `OUTBOXD_URL` and `OUTBOXD_API_TOKEN` belong to the client; no setting has these names. (`OUTBOXD_TOKEN` is a setting: the
+//! tokens that a service knows.)
 
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use super::problem::ConfigError;
 use super::secret::Secret;
 
 /// What stands behind `OUTBOXD_` in the client's variables.
-pub(super) const CLIENT_VARIABLES: [&str; 2] = ["URL", "TOKEN"];
+pub(super) const CLIENT_VARIABLES: [&str; 2] = ["URL", "API_TOKEN"];
 
 const URL: &str = "OUTBOXD_URL";
-const TOKEN: &str = "OUTBOXD_TOKEN";
+const TOKEN: &str = "OUTBOXD_API_TOKEN";
 
 /// A server and what it is shown.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub struct ServerAddress {
 }
 
 impl Environment {
-    /// The server that `--server` or `OUTBOXD_URL` names, with the token of `--token-file` or `OUTBOXD_TOKEN`; `None`
+    /// The server that `--server` or `OUTBOXD_URL` names, with the token of `--token-file` or `OUTBOXD_API_TOKEN`; `None`
     /// when none is named.
     ///
     /// # Errors
@@ -44,6 +45,15 @@ impl Environment {
             None => self.get(TOKEN).map(token).transpose()?,
         };
         Ok(Some(ServerAddress { url: url.trim().to_owned(), given_by, token: token.map(Secret::from) }))
+    }
+}
+
+impl Environment {
+    /// The operating system's name of who runs this program, where it is simply known.
+    #[must_use]
+    pub fn user_name(&self) -> Option<&str> {
+        let is_plain = |name: &&str| !name.is_empty() && name.len() <= 64 && !name.chars().any(char::is_control);
+        ["USER", "LOGNAME"].into_iter().filter_map(|variable| self.get(variable)).find(is_plain)
     }
 }
 

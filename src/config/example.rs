@@ -8,7 +8,7 @@ use super::outbox::written::{Label, Outbox, Retention as OutboxRetention, Status
 use super::secret::{DatabaseUrl, HeaderValue, RouteUrl, Secret};
 use super::settings::{Database, Log, Poller, Retention, Retry, Route, Run, Server, Settings, Token};
 use super::{Config, Environment, Sources};
-use crate::store::description::Columns;
+use crate::store::description::{Columns, Instants};
 
 const EXAMPLE: &str = include_str!("../../config.example.toml");
 
@@ -45,6 +45,7 @@ fn outbox() -> Outbox {
         order_by: Some(name()),
         max_attempts: 10,
         time_zone: name(),
+        instants: Some(Instants::Text),
         lease: day,
         processed_at_on: Some(vec![name()]),
         filter: Some(name()),

@@ -170,6 +170,7 @@ impl Config {
                 max_body_bytes: settings.server.max_body_bytes,
                 max_payload_bytes: settings.server.max_payload_bytes,
                 max_runtime_cap: settings.run.max_runtime_cap,
+                ..ApiSettings::default()
             },
             listen,
             shutdown_grace: settings.server.shutdown_grace,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::description::Description;
-use super::postgres::{AdoptedStore, PostgresStore};
-use super::sqlite::SqliteStore;
+use super::postgres::{self, PostgresStore};
+use super::sqlite::{self, SqliteStore};
 use super::{Store, StoreError};
 
 /// How to reach a database and how much of it to use.
@@ -90,11 +90,8 @@ pub async fn connect_adopted(
     home: Arc<dyn Store>,
 ) -> Result<Arc<dyn Store>, ConnectError> {
     match options.url.split_once(':').map(|(scheme, _)| scheme) {
-        Some("postgres" | "postgresql") => Ok(Arc::new(AdoptedStore::connect(options, description, home)?)),
-        Some("sqlite") => {
-            let reason = format!("outbox {:?}: tables can be adopted on Postgres alone", description.name);
-            Err(ConnectError::Store(StoreError::SchemaBroken { reason }))
-        }
+        Some("postgres" | "postgresql") => Ok(Arc::new(postgres::AdoptedStore::connect(options, description, home)?)),
+        Some("sqlite") => Ok(Arc::new(sqlite::AdoptedStore::connect(options, description, home).await?)),
         Some(_) | None => Err(ConnectError::UnknownScheme),
     }
 }

@@ -32,12 +32,41 @@ pub struct Description {
     pub max_attempts: i32,
     /// The time zone of instants whose columns have none.
     pub time_zone: String,
+    /// How instants are kept, on `SQLite`, whose catalogue does not say.
+    pub instants: Option<Instants>,
     /// How long a claim lasts.
     pub lease: Duration,
     /// The final states whose settlements write `processed_at`.
     pub processed_at_on: BTreeSet<Status>,
     /// A condition of the operator's own, which every claimed event fulfils.
     pub filter: Option<String>,
+}
+
+/// How a `SQLite` table keeps its instants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Instants {
+    /// Integers since 1970.
+    Microseconds,
+    /// Integers since 1970.
+    Milliseconds,
+    /// Integers since 1970.
+    Seconds,
+    /// `YYYY-MM-DD HH:MM:SS`, with or without a fraction, in UTC: what `CURRENT_TIMESTAMP` gives.
+    Text,
+    /// `YYYY-MM-DDTHH:MM:SS.SSSZ`.
+    Iso,
+}
+
+impl Instants {
+    /// Whether they are integers.
+    #[must_use]
+    pub fn is_number(self) -> bool {
+        match self {
+            Self::Microseconds | Self::Milliseconds | Self::Seconds => true,
+            Self::Text | Self::Iso => false,
+        }
+    }
 }
 
 /// A table's name: its parts as the catalogue has them, without quotes.

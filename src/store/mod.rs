@@ -181,6 +181,13 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// This store once more, when it is kept in a `SQLite` file: a table beside its own is then written through its writer,
+    /// the only one.
+    #[doc(hidden)]
+    fn sqlite_file(&self) -> Option<sqlite::SqliteStore> {
+        None
+    }
+
     /// Payloads above this many bytes are not read; a claim then says only how large they are.
     fn max_payload_bytes(&self) -> usize;
 

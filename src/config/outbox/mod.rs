@@ -82,6 +82,7 @@ fn describe(key: &str, outbox: &Outbox) -> Result<Described, ConfigError> {
         order_by: outbox.order_by.clone(),
         max_attempts: outbox.max_attempts,
         time_zone: outbox.time_zone.clone(),
+        instants: outbox.instants,
         lease: outbox.lease,
         processed_at_on,
         filter: outbox.filter.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::text::{duration, optional_duration};
 use crate::event::DEFAULT_MAX_ATTEMPTS;
-use crate::store::description::Columns;
+use crate::store::description::{Columns, Instants};
 
 /// `[[outbox]]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -27,6 +27,9 @@ pub struct Outbox {
     /// Of columns without one.
     #[serde(default = "default_time_zone")]
     pub time_zone: String,
+    /// How a `SQLite` table keeps them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instants: Option<Instants>,
     /// How long a claim lasts.
     #[serde(default = "default_lease", with = "duration")]
     pub lease: Duration,

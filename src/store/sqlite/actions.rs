@@ -1,6 +1,7 @@
 //! The log of what operators did to events.
 
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use super::SqliteStore;
 use super::error::{from_sqlx, unreadable};
@@ -39,22 +40,23 @@ pub(super) async fn note(
     query.execute(connection).await.map_err(from_sqlx).map(|_| ())
 }
 
+/// A line of the log.
+pub(super) fn line(row: &SqliteRow) -> Result<Action, StoreError> {
+    Ok(Action {
+        at: instant(row, 0)?,
+        kind: get::<&str>(row, 1)?.parse().map_err(|_| unreadable("action"))?,
+        actor: get(row, 2)?,
+        note: lenient_text(row, 3)?,
+    })
+}
+
 impl SqliteStore {
     pub(super) async fn read_actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError> {
         let query = sqlx::query(self.statements.actions.clone()).bind(id.to_string());
         self.read(move |connection| {
             Box::pin(async move {
                 let rows = query.fetch_all(connection).await.map_err(from_sqlx)?;
-                rows.iter()
-                    .map(|row| {
-                        Ok(Action {
-                            at: instant(row, 0)?,
-                            kind: get::<&str>(row, 1)?.parse().map_err(|_| unreadable("action"))?,
-                            actor: get(row, 2)?,
-                            note: lenient_text(row, 3)?,
-                        })
-                    })
-                    .collect()
+                rows.iter().map(line).collect()
             })
         })
         .await

@@ -129,7 +129,7 @@ impl SqliteStore {
 }
 
 /// Reads the candidates one by one: together they may be larger than the memory.
-async fn by_payload(
+pub(super) async fn by_payload(
     connection: &mut SqliteConnection,
     statement: SqlStr,
     types: String,

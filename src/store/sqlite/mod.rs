@@ -7,6 +7,7 @@
 //! `SQLite`'s clock has milliseconds; instants are kept as microseconds all the same, as on Postgres.
 
 mod actions;
+mod adopted;
 mod bulk;
 mod calls;
 mod claim;
@@ -32,6 +33,8 @@ mod survey;
 mod transition;
 mod writer;
 
+pub use self::adopted::AdoptedStore;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,8 +55,8 @@ use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
 
-/// An outbox in a `SQLite` file.
-#[derive(Debug)]
+/// An outbox in a `SQLite` file. Clones share everything.
+#[derive(Debug, Clone)]
 pub struct SqliteStore {
     writer: Arc<Writer>,
     reader: SqlitePool,
@@ -204,6 +207,10 @@ impl Store for SqliteStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.read_runs(*page).await
+    }
+
+    fn sqlite_file(&self) -> Option<SqliteStore> {
+        Some(self.clone())
     }
 
     fn max_payload_bytes(&self) -> usize {

@@ -10,7 +10,7 @@ use crate::store::table::Table;
 
 /// The present instant in microseconds. It does not move within a statement. The old functions serve: the application's
 /// `SQLite`, which runs the same expression as a column's default, may not know `subsec`.
-const NOW: &str = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 \
+pub(super) const NOW: &str = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 \
     + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)";
 
 /// The index of the primary key. Named, because statistics of an empty table would have the whole table scanned.

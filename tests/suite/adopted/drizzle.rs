@@ -202,4 +202,6 @@ async fn what_the_database_alone_can_judge_is_judged_at_the_start() {
     assert!(world.program.fail(&["serve"]).contains("tennant"));
     let world = World::new(&TABLES.replace("id text PRIMARY KEY", "id text"), SETTINGS).await;
     assert!(world.program.fail(&["serve"]).contains("unique"));
+    let world = World::new(TABLES, &SETTINGS.replace("lease = \"2m\"", "lease = \"2m\"\ninstants = \"text\"")).await;
+    assert!(world.program.fail(&["serve"]).contains("instants is for SQLite"));
 }

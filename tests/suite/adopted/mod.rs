@@ -5,6 +5,8 @@ pub mod drizzle;
 mod operating;
 pub mod prisma;
 mod side_by_side;
+mod sqlite;
+mod sqlite_fit;
 mod unseen;
 
 use std::net::SocketAddr;

@@ -1,5 +1,8 @@
 //! The command line, tried through the real program, on a `SQLite` file where the database does not matter.
 
+mod operating;
+mod remote;
+
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -27,7 +30,7 @@ fn an_event_is_enqueued_from_standard_input_and_shown_byte_for_byte() {
     let arguments = ["enqueue", "invoice.created", "-", "--id", ID, "--subject", "invoice/42", "--header", "x-a=b"];
     assert!(program.run_with_input(&arguments, payload).status.success());
 
-    let shown = program.succeed(&["events", "show", ID, "--attempts"]);
+    let shown = program.succeed(&["events", "show", ID, "--attempts", "--json"]);
 
     assert!(shown.contains(payload), "{shown}");
     let event: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -78,11 +81,11 @@ fn a_run_that_cannot_be_done_exits_with_1() {
 #[test]
 fn a_dead_letter_is_listed_and_requeued() {
     let program = with_a_dead_letter();
-    let page = program.json(&["dead-letters", "list", "--type", "a.b"]);
+    let page = program.json(&["dead-letters", "list", "--type", "a.b", "--json"]);
     assert_eq!(page["data"][0]["id"], ID);
-    assert_eq!(program.json(&["dead-letters", "list", "--type", "other"])["data"], serde_json::json!([]));
+    assert_eq!(program.json(&["dead-letters", "list", "--type", "other", "--json"])["data"], serde_json::json!([]));
 
-    let event = program.json(&["dead-letters", "requeue", ID, "--delay-ms", "60000", "--max-attempts", "3"]);
+    let event = program.json(&["dead-letters", "requeue", ID, "--delay-ms", "60000", "--max-attempts", "3", "--json"]);
 
     assert_eq!((&event["status"], &event["requeues"]), (&"pending".into(), &1.into()));
     assert_eq!((&event["attempts"], &event["max_attempts"]), (&0.into(), &3.into()));
@@ -92,7 +95,7 @@ fn a_dead_letter_is_listed_and_requeued() {
 #[test]
 fn a_dead_letter_is_discarded_with_a_note() {
     let program = with_a_dead_letter();
-    let event = program.json(&["dead-letters", "discard", ID, "--note", "test data"]);
+    let event = program.json(&["dead-letters", "discard", ID, "--note", "test data", "--json"]);
     assert_eq!((&event["status"], &event["last_error"]), (&"skipped".into(), &"test data".into()));
     assert!(program.fail(&["dead-letters", "discard", ID]).contains("it is skipped"));
 }
@@ -102,9 +105,9 @@ fn the_list_of_dead_letters_goes_on_at_its_cursor() {
     let program = with_a_dead_letter();
     program.succeed(&["enqueue", "a.c", "{}", "--max-attempts", "1"]);
     program.succeed(&["process"]);
-    let first = program.json(&["dead-letters", "list", "--limit", "1"]);
+    let first = program.json(&["dead-letters", "list", "--limit", "1", "--json"]);
     let cursor = first["next_cursor"].as_str().unwrap();
-    let second = program.json(&["dead-letters", "list", "--limit", "1", "--cursor", cursor]);
+    let second = program.json(&["dead-letters", "list", "--limit", "1", "--cursor", cursor, "--json"]);
     assert_eq!((&first["data"][0]["type"], &second["data"][0]["type"]), (&"a.c".into(), &"a.b".into()));
 }
 

@@ -72,6 +72,7 @@ fn description() -> Description {
         order_by: None,
         max_attempts: 10,
         time_zone: own("UTC"),
+        instants: None,
         lease: std::time::Duration::from_mins(2),
         processed_at_on: BTreeSet::from([Status::Completed]),
         filter: None,

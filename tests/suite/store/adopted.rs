@@ -42,6 +42,7 @@ fn description(filter: Option<&str>) -> Description {
         order_by: None,
         max_attempts: 3,
         time_zone: own("UTC"),
+        instants: None,
         lease: LEASE,
         processed_at_on: BTreeSet::new(),
         filter: filter.map(own),

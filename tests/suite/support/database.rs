@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outboxd::store::description::Instants;
 use outboxd::store::postgres::PostgresStore;
 use outboxd::store::sqlite::SqliteStore;
 use outboxd::store::table::Table;
@@ -23,6 +24,8 @@ pub struct TestDb {
     pub options: StoreOptions,
     pool: Pool,
     table: Table,
+    /// How the table keeps instants, on `SQLite`.
+    instants: Instants,
     /// Removes the file with the last handle.
     _directory: Option<Arc<tempfile::TempDir>>,
 }
@@ -41,19 +44,31 @@ impl TestDb {
         let options = StoreOptions::new(format!("sqlite://{}", directory.path().join("outbox.db").display()));
         let pool = SqlitePool::connect_lazy(&options.url).unwrap();
         let table = Table::sqlite().with("now", SQLITE_NOW);
-        Self { options, pool: Pool::Sqlite(pool), table, _directory: Some(Arc::new(directory)) }
+        Self {
+            options,
+            pool: Pool::Sqlite(pool),
+            table,
+            instants: Instants::Microseconds,
+            _directory: Some(Arc::new(directory)),
+        }
     }
 
     /// A Postgres database without a schema.
     pub async fn empty_postgres() -> Self {
         let options = StoreOptions::new(fresh_database().await);
         let pool = PgPool::connect_lazy(&options.url).unwrap();
-        Self { options, pool: Pool::Postgres(pool), table: Table::postgres().with("now", "now()"), _directory: None }
+        let table = Table::postgres().with("now", "now()");
+        Self { options, pool: Pool::Postgres(pool), table, instants: Instants::Microseconds, _directory: None }
     }
 
     /// The same database, whose templates name the parts of another table.
     pub fn naming(self, table: Table) -> Self {
         Self { table, ..self }
+    }
+
+    /// The same where instants are kept in another way.
+    pub fn keeping(self, instants: Instants) -> Self {
+        Self { instants, ..self }
     }
 
     /// Another store on this database, as another instance would have.
@@ -112,17 +127,34 @@ impl TestDb {
 
     /// Moves the event's instants of creation and end back.
     pub async fn age(&self, id: impl Display, by: Duration) {
-        let by = self.interval(by);
+        let [created_at, processed_at] = ["{created_at}", "{processed_at}"].map(|column| self.before(column, by));
         let sql = format!(
-            "UPDATE {{events}} SET {{created_at}} = {{created_at}} - {by}, {{processed_at}} = {{processed_at}} - {by} \
-             WHERE {{id}} = '{id}'"
+            "UPDATE {{events}} SET {{created_at}} = {created_at}, {{processed_at}} = {processed_at} WHERE {{id}} = '{id}'"
         );
         assert_eq!(self.sql(&sql).await, 1);
     }
 
     /// An expression for an instant in the past.
     pub fn ago(&self, by: Duration) -> String {
-        format!("({{now}} - {})", self.interval(by))
+        self.before("{now}", by)
+    }
+
+    /// An expression for an earlier instant.
+    fn before(&self, instant: &str, by: Duration) -> String {
+        let seconds = by.as_secs();
+        match (&self.pool, self.instants) {
+            (Pool::Postgres(_), _) | (Pool::Sqlite(_), Instants::Microseconds) => {
+                format!("({instant} - {})", self.interval(by))
+            }
+            (Pool::Sqlite(_), Instants::Milliseconds) => format!("({instant} - {})", by.as_millis()),
+            (Pool::Sqlite(_), Instants::Seconds) => format!("({instant} - {seconds})"),
+            (Pool::Sqlite(_), Instants::Text) => {
+                format!("strftime('%Y-%m-%d %H:%M:%f', {instant}, '-{seconds} seconds')")
+            }
+            (Pool::Sqlite(_), Instants::Iso) => {
+                format!("strftime('%Y-%m-%dT%H:%M:%fZ', {instant}, '-{seconds} seconds')")
+            }
+        }
     }
 
     /// An expression for a duration.

@@ -44,6 +44,11 @@ impl Program {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// Runs to the end with these variables.
+    pub fn run_with_environment(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        self.command(arguments).envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap()
+    }
+
     /// Runs to the end with this on standard input.
     pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Output {
         let mut command = self.command(arguments);
@@ -72,6 +77,11 @@ impl Program {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
         assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
         errors
+    }
+
+    /// Writes a file into the working folder.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
     }
 
     /// Starts it and leaves it running.

@@ -55,6 +55,11 @@ impl<'a> Fit<'a> {
     pub(super) fn new(outbox: &'a Description, facts: &'a Facts) -> Result<Self, StoreError> {
         let fit = Self { outbox, facts };
         fit.no_braces()?;
+        if outbox.instants.is_some() {
+            let reason =
+                format!("outbox {:?}: instants is for SQLite; here the catalogue says it: leave it out", outbox.name);
+            return Err(StoreError::SchemaBroken { reason });
+        }
         let columns = &outbox.columns;
         fit.want("id", &columns.id, "uuid, text or an integer", |kind| {
             matches!(kind, Kind::Uuid | Kind::Text | Kind::Integer)
@@ -237,7 +242,11 @@ impl<'a> Fit<'a> {
     }
 
     fn has_order_of(&self, column: &str) -> bool {
-        let whole = self.facts.indexes.iter().filter(|index| index.ordered && index.valid && index.predicate.is_none());
+        let whole = self
+            .facts
+            .indexes
+            .iter()
+            .filter(|index| index.method == "btree" && index.valid && index.predicate.is_none());
         whole.filter_map(|index| index.keys.first()).any(|key| is_key(key, column))
     }
 

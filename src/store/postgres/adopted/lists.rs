@@ -10,11 +10,13 @@ use sqlx::query::Query;
 use time::OffsetDateTime;
 
 use super::AdoptedStore;
+use super::fit::Fit;
 use super::operate::shown;
 use super::rows::{event_with_payload, id};
 use super::statements::Statements;
 use crate::event::{Event, EventId};
 use crate::store::postgres::rows::{action, date_time, instant};
+use crate::store::table::Table;
 use crate::store::{
     Action, Actor, BulkChange, DeadLetterFilter, DeadLetterIds, DeadLetterPosition, EventPage, EventPosition,
     EventQuery, StoreError, micros,
@@ -25,6 +27,26 @@ use crate::timestamp::Timestamp;
 const LOOKED_AT: i64 = 10_000;
 /// What the first try looks at, for each event that is wanted: most filters let many pass.
 const FIRST_LOOK: i64 = 10;
+
+/// The order of the list of events, which never changes, and the place behind which a page begins: `$6` and `$7`.
+pub(super) fn list_names(fit: &Fit<'_>, table: Table) -> Table {
+    let (falling, rising, columns, place) = if fit.has_creation_index() {
+        let place = "($6::timestamptz {created_at_zone}, $7::text::{id_type})";
+        ("e.{created_at} DESC, e.{id} DESC", "e.{created_at}, e.{id}", "(e.{created_at}, e.{id})", place)
+    } else {
+        ("e.{id} DESC", "e.{id}", "e.{id}", "$7::text::{id_type} AND $6::timestamptz IS NOT NULL")
+    };
+    let behind = |sign: &str| table.render(&format!("($7::text IS NULL OR {columns} {sign} {place})"));
+    let (below, above) = (behind("<"), behind(">"));
+    let (falling, rising) = (table.render(falling), table.render(rising));
+    let table = table.with("falling", falling).with("rising", rising);
+    let seen = |behind: String, order: &str| {
+        let table = table.clone().with("behind", behind).with("order", table.render(order));
+        table.render(include_str!("sql/seen_events.sql").trim_end())
+    };
+    let (seen_falling, seen_rising) = (seen(below, "{falling}"), seen(above, "{rising}"));
+    table.with("seen_falling", seen_falling).with("seen_rising", seen_rising)
+}
 
 impl AdoptedStore {
     /// What operators did to the event.

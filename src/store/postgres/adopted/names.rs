@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::fit::{Fit, IdKind, PayloadKind};
+use super::lists::list_names;
 use crate::event::Status;
 use crate::store::micros;
 use crate::store::postgres::inspect::facts::{Column, Kind};
@@ -234,27 +235,7 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
     };
     let (claimed, event) = (table.render(&claimed), table.render(&event));
     let table = table.with("created_instant", created_at);
-    lists(fit, table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes))
-}
-
-/// The order of the list of events, which never changes, and the place behind which a page begins: `$6` and `$7`.
-fn lists(fit: &Fit<'_>, table: Table) -> Table {
-    let (falling, rising, columns, place) = if fit.has_creation_index() {
-        let place = "($6::timestamptz {created_at_zone}, $7::text::{id_type})";
-        ("e.{created_at} DESC, e.{id} DESC", "e.{created_at}, e.{id}", "(e.{created_at}, e.{id})", place)
-    } else {
-        ("e.{id} DESC", "e.{id}", "e.{id}", "$7::text::{id_type} AND $6::timestamptz IS NOT NULL")
-    };
-    let behind = |sign: &str| table.render(&format!("($7::text IS NULL OR {columns} {sign} {place})"));
-    let (below, above) = (behind("<"), behind(">"));
-    let (falling, rising) = (table.render(falling), table.render(rising));
-    let table = table.with("falling", falling).with("rising", rising);
-    let seen = |behind: String, order: &str| {
-        let table = table.clone().with("behind", behind).with("order", table.render(order));
-        table.render(include_str!("sql/seen_events.sql").trim_end())
-    };
-    let (seen_falling, seen_rising) = (seen(below, "{falling}"), seen(above, "{rising}"));
-    table.with("seen_falling", seen_falling).with("seen_rising", seen_rising)
+    list_names(fit, table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes))
 }
 
 /// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.

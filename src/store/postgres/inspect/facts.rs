@@ -80,8 +80,8 @@ pub struct Index {
     pub primary: bool,
     /// False while it is built, and for ever when that failed.
     pub valid: bool,
-    /// Whether its entries have an order, so that a list can be read along it.
-    pub ordered: bool,
+    /// Its access method: `btree` keeps an order that a list can be read along.
+    pub method: String,
     /// Columns or expressions, as the server writes them.
     pub keys: Vec<String>,
     /// The condition of a partial index.

@@ -39,7 +39,7 @@ ORDER BY a.attnum";
 
 const INDEXES: &str = "
 SELECT c.relname::text AS name, i.indisunique AS is_unique, i.indisprimary AS is_primary, i.indisvalid AS is_valid,
-       a.amname = 'btree' AS is_ordered,
+       a.amname::text AS method,
        ARRAY (SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, true) FROM generate_series(1, i.indnkeyatts) AS k) AS keys,
        pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate
 FROM pg_catalog.pg_index AS i
@@ -130,7 +130,7 @@ fn index(row: &PgRow) -> Result<Index, sqlx::Error> {
         unique: row.try_get("is_unique")?,
         primary: row.try_get("is_primary")?,
         valid: row.try_get("is_valid")?,
-        ordered: row.try_get("is_ordered")?,
+        method: row.try_get("method")?,
         keys: row.try_get("keys")?,
         predicate: row.try_get("predicate")?,
     })

@@ -35,7 +35,15 @@ fn label(proposal: &Proposal, status: Status) -> Option<&str> {
 fn index(name: &str, keys: &[&str], predicate: Option<&str>) -> Index {
     let keys = keys.iter().map(|key| (*key).to_owned()).collect();
     let predicate = predicate.map(str::to_owned);
-    Index { name: name.to_owned(), unique: false, primary: false, valid: true, ordered: true, keys, predicate }
+    Index {
+        name: name.to_owned(),
+        unique: false,
+        primary: false,
+        valid: true,
+        method: "btree".to_owned(),
+        keys,
+        predicate,
+    }
 }
 
 fn plain_table() -> Facts {

@@ -131,7 +131,7 @@ on_every_table!(named_dead_letters_are_discarded_where_the_table_has_a_word_for_
         assert_eq!(ground.event(&dead).await.status, Status::DeadLetter);
         return;
     }
-    assert_eq!(done.unwrap().sample_ids, [dead.clone()]);
+    assert_eq!(done.unwrap().sample_ids, std::slice::from_ref(&dead));
     assert_eq!(ground.event(&dead).await.last_error.as_deref(), Some("useless"));
     let log = ground.store.actions(&dead).await.unwrap();
     assert_eq!((log[0].actor.as_str(), log[0].note.as_deref()), ("alice", Some("test data")));

@@ -17,6 +17,7 @@ use crate::support::database::TestDb;
 use crate::support::pooler::Pooler;
 
 /// A table, its store, and a way past the store.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing that a table has or has not")]
 pub struct Ground {
     pub store: Arc<dyn Store>,
     pub sql: TestDb,
@@ -28,6 +29,10 @@ pub struct Ground {
     pub other_kind: Option<&'static str>,
     pub has_skipped: bool,
     pub has_subject: bool,
+    /// Whether events may bring their ids.
+    pub takes_ids: bool,
+    /// Whether claims have numbers.
+    pub counts_claims: bool,
     /// Attempt log, counts of requeues, idempotency keys, a lease of each claim's own: our own tables.
     pub is_own: bool,
     /// The limit of a new event.
@@ -36,10 +41,10 @@ pub struct Ground {
 }
 
 /// What a described table looks like.
-struct Shape {
-    tables: &'static str,
-    description: Description,
-    other_kind: Option<&'static str>,
+pub(super) struct Shape {
+    pub(super) tables: &'static str,
+    pub(super) description: Description,
+    pub(super) other_kind: Option<&'static str>,
 }
 
 fn columns(event_type: Option<&str>, created_at: &str, processed_at: &str) -> Columns {
@@ -81,6 +86,7 @@ fn description(table: &str, columns: Columns, labels: Labels) -> Description {
         fixed_type: None,
         max_attempts: 3,
         time_zone: "UTC".to_owned(),
+        instants: None,
         lease: LEASE,
         processed_at_on: BTreeSet::from([Status::Completed, Status::DeadLetter, Status::Skipped]),
         filter: None,
@@ -105,6 +111,8 @@ impl Ground {
             other_kind: Some("other"),
             has_skipped: true,
             has_subject: true,
+            takes_ids: true,
+            counts_claims: true,
             is_own: true,
             max_attempts: 3,
             _pooler: None,
@@ -176,6 +184,14 @@ impl Ground {
 
     async fn described(Shape { tables, description, other_kind }: Shape, is_pooled: bool) -> Self {
         let sql = TestDb::empty_postgres().await;
+        // Neither shape's instants have a zone.
+        let now = "(now() AT TIME ZONE 'UTC')";
+        Self::standing_on(sql, now, Shape { tables, description, other_kind }, is_pooled).await
+    }
+
+    /// The shape on this empty database, whose present instant is written so.
+    pub(super) async fn standing_on(sql: TestDb, now: &str, shape: Shape, is_pooled: bool) -> Self {
+        let Shape { tables, description, other_kind } = shape;
         let home = sql.migrated().await;
         sql.sql(tables).await;
         let pooler = is_pooled.then(|| Pooler::start(&sql.options.url));
@@ -188,8 +204,7 @@ impl Ground {
         let quoted = |name: &str| format!("\"{name}\"");
         let mut names = Table::bare()
             .with("events", description.table.to_string())
-            // Neither shape's instants have a zone.
-            .with("now", "(now() AT TIME ZONE 'UTC')")
+            .with("now", now)
             .with("id", quoted(&description.columns.id))
             .with("status", quoted(&description.columns.status))
             .with("attempts", quoted(&description.columns.attempts))
@@ -209,6 +224,8 @@ impl Ground {
             other_kind,
             has_skipped: description.labels.skipped.is_some(),
             has_subject: description.columns.subject.is_some(),
+            takes_ids: true,
+            counts_claims: description.columns.claim_no.is_some(),
             is_own: false,
             max_attempts: 3,
             _pooler: pooler,

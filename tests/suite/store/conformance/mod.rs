@@ -11,6 +11,7 @@ mod listing;
 mod operating;
 mod reaping;
 mod settling;
+mod sqlite;
 
 use outboxd::event::{EventId, NewEvent, Status};
 use outboxd::outcome::Change;
@@ -61,6 +62,26 @@ macro_rules! on_every_table {
             #[tokio::test(flavor = "multi_thread")]
             async fn outbox_event_of_drizzle() {
                 check(Ground::outbox_event().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn prisma_on_sqlite() {
+                check(Ground::prisma_on_sqlite().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn numbered_events_with_current_timestamps_on_sqlite() {
+                check(Ground::numbered_on_sqlite().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn whole_seconds_and_claim_numbers_on_sqlite() {
+                check(Ground::seconds_on_sqlite().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn iso_instants_all_of_one_type_on_sqlite() {
+                check(Ground::iso_on_sqlite().await).await;
             }
         }
     };

@@ -1,0 +1,6 @@
+-- outbox: discard a dead letter of an adopted table
+-- ?1 id, ?2 reason.
+UPDATE {events}
+SET {status} = {skipped}{skip_rest}
+WHERE {id} = ?1 AND {status} = {dead_letter} AND {filter}
+RETURNING {event_columns}, NULL

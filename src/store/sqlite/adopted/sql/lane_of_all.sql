@@ -1,0 +1,2 @@
+-- outbox: the only lane of an adopted table
+SELECT {event_type}
