@@ -10,6 +10,7 @@ use super::outboxes::{Chosen, OutboxArgument};
 use super::output::NotUnderstood;
 use super::process::event_id;
 use super::remote::{Server, ServerArguments};
+use crate::telemetry;
 
 /// Options of every such command.
 #[derive(Debug, Clone, Args)]
@@ -34,7 +35,13 @@ impl Asking {
             let outbox = self.outbox.name().map(str::to_owned);
             return Ok(Asked { server, outbox, json: self.json });
         }
-        let config = global.begin(None)?;
+        let config = global.read(None)?;
+        let mut log = config.log();
+        if log.level == "info" {
+            // What the interface notes of a change for a service's log, the command itself says.
+            log.level.push_str(",outboxd::api=warn");
+        }
+        telemetry::init(&log)?;
         let description = self.outbox.description(&config)?;
         if description.is_none() {
             for id in ids {

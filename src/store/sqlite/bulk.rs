@@ -12,13 +12,13 @@ use crate::store::{ActionKind, Actor, BulkChange, StoreError, micros};
 /// ?1 ids as a JSON array.
 pub(super) const AMONG: &str = "-- outbox: which of these are dead letters
 SELECT e.{id}
-FROM {events} AS e
+FROM {events} AS e INDEXED BY {by_id}
 WHERE e.{id} IN (SELECT value FROM json_each(?1)) AND e.{status} = {dead_letter}
 ORDER BY e.{id}";
 
 /// ?1 ids as a JSON array, ?2 microseconds over which the due times are spread.
 pub(super) const REQUEUE: &str = "-- outbox: requeue many
-UPDATE {events}
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = {pending},
     {attempts} = 0,
     {available_at} = {now} + ABS(random() % (?2 + 1)),
@@ -31,7 +31,7 @@ RETURNING {id}";
 
 /// ?1 ids as a JSON array, ?2 reason; an empty one keeps the error that made them dead letters.
 pub(super) const DISCARD: &str = "-- outbox: discard many
-UPDATE {events}
+UPDATE {events} INDEXED BY {by_id}
 SET {status} = {skipped},
     {processed_at} = {now},
     {dead_at} = NULL,

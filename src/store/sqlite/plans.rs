@@ -8,7 +8,7 @@ use super::SqliteStore;
 use crate::store::{Store as _, StoreOptions};
 
 /// Statements that run all the time or may meet a large table.
-const HOT: [&str; 19] = [
+const HOT: [&str; 30] = [
     "survey",
     "peek",
     "peek_subject",
@@ -27,6 +27,17 @@ const HOT: [&str; 19] = [
     "enqueue_by_key",
     "enqueue_by_id",
     "dead_letters",
+    "dead_letters_of_type",
+    "dead_letters_among",
+    "requeue_many",
+    "discard_many",
+    "events_falling",
+    "events_rising",
+    "events_live_of_types",
+    "events_dead_of_types",
+    "events_of_subject",
+    "events_read",
+    "actions",
     "purge_find",
 ];
 

@@ -157,4 +157,15 @@ async fn assert_all_bounded(session: &mut Session, way: &str) {
         assert_bounded(session, way, &Call::new(call.to_owned(), 4 * BATCH)).await;
     }
     session.run("UPDATE outbox_event SET status = 'pending', locked_at = NULL WHERE status = 'processing'").await;
+    // The ids' order is not that of the rows: each may lie on a page of its own.
+    for call in ["events", "events_rising"] {
+        for filters in ["'{}', '{}'", "'{skipped}', '{no.such.type}'"] {
+            for place in ["NULL, NULL", "'2026-01-01', 'b5'"] {
+                let call = format!("{call}({filters}, NULL, NULL, NULL, {place}, 50, 2000)");
+                assert_bounded(session, way, &Call::new(call, 4_500)).await;
+            }
+        }
+    }
+    assert_bounded(session, way, &Call::new(format!("read_many('{ids}', true)"), 8 * BATCH)).await;
+    assert_bounded(session, way, &Call::new(format!("dead_among('{ids}')"), 8 * BATCH)).await;
 }

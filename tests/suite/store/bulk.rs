@@ -212,3 +212,33 @@ store_test!(a_dead_letter_that_comes_back_meanwhile_is_not_changed_twice_by_one_
     let behind = store.find_dead_letters(&of_type("a"), found.next.as_ref(), 10).await.unwrap();
     assert_eq!(behind.ids, [EventId::Uuid(older)], "the other one now stands before the place");
 });
+
+store_test!(a_request_that_is_dropped_leaves_nothing_half_done_and_goes_on_when_it_is_made_again, |store, sql| {
+    many(&sql, "a", 3_000).await;
+    let request = by_filter(of_type("a"), requeue(), MAX_BULK);
+    let mut again = 0;
+    // However far the first one comes.
+    let dropped = tokio::time::timeout(Duration::from_millis(20), change(&store, &request)).await;
+    while with_status(&sql, "dead_letter").await > 0 {
+        again += change(&store, &request).await.changed;
+    }
+    let first = dropped.map_or(3_000 - again, |report| report.changed);
+    assert_eq!(first + again, 3_000);
+    assert_eq!(sql.count("SELECT count(*) FROM {events} WHERE {requeues} = 1").await, 3_000);
+    assert_eq!(sql.count("SELECT count(*) FROM {actions}").await, 3_000);
+});
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_an_application_has_locked_is_passed_by_and_not_waited_for() {
+    let sql = crate::support::database::TestDb::empty_postgres().await;
+    let store = sql.migrated().await;
+    many(&sql, "a", 10).await;
+    let pool = sqlx::PgPool::connect(&sql.options.url).await.unwrap();
+    let mut application = pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM outbox.event LIMIT 1 FOR UPDATE").execute(&mut *application).await.unwrap();
+    let request = by_filter(of_type("a"), requeue(), MAX_BULK);
+    let report = change(&store, &request).await;
+    assert_eq!((report.matched, report.changed), (10, 9));
+    application.rollback().await.unwrap();
+    assert_eq!(change(&store, &request).await.changed, 1);
+}

@@ -52,6 +52,17 @@ store_test!(migrating_again_changes_nothing, |store, sql| {
     assert_eq!(event(&store, id).await.event_type, "a");
 });
 
+store_test!(a_schema_without_the_log_of_actions_is_upgraded_with_its_events, |store, sql| {
+    let id = enqueue(&store, "a").await;
+    sql.sql("DROP TABLE {actions}").await;
+    assert_eq!(sql.sql(&format!("DELETE FROM {} WHERE version = 2", ledger(&sql))).await, 1);
+    assert!(matches!(store.ready().await, Err(StoreError::SchemaOutdated)));
+    store.migrate().await.unwrap();
+    store.ready().await.unwrap();
+    store.cancel(&id.into(), "x", &somebody()).await.unwrap();
+    assert_eq!(store.actions(&id.into()).await.unwrap().len(), 1);
+});
+
 store_test!(a_newer_schema_is_refused, |store, sql| {
     let newer = format!(
         "INSERT INTO {0} (version, description, success, checksum, execution_time) \

@@ -62,14 +62,14 @@ impl AdoptedStore {
 
     /// A page of events.
     pub(super) async fn list_events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
-        let mut query = query.clone();
         if let Some(after) = &query.after
             && self.known_id(&after.id).await?.is_none()
         {
-            query.after = None;
+            // A place that no row of this table can have.
+            return Ok(EventPage::default());
         }
         let page = self
-            .read(query, |statements, query, connection| {
+            .read(query.clone(), |statements, query, connection| {
                 Box::pin(async move {
                     let (ids, next) = walk(statements, query, &mut *connection).await?;
                     let mut events = read(statements, &ids, query.with_payload, connection).await?;
@@ -90,8 +90,11 @@ impl AdoptedStore {
         limit: u32,
     ) -> Result<DeadLetterIds, StoreError> {
         let after = match after {
-            Some(after) => self.known_id(&after.id).await?,
             None => None,
+            Some(after) => match self.known_id(&after.id).await? {
+                Some(id) => Some(id),
+                None => return Ok(DeadLetterIds::default()),
+            },
         };
         self.read((filter.clone(), after, limit), |statements, (filter, after, limit), connection| {
             Box::pin(async move {

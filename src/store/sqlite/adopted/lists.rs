@@ -16,7 +16,7 @@ use crate::store::{
 use crate::timestamp::Timestamp;
 
 /// Rows that one page looks at.
-const LOOKED_AT: usize = 10_000;
+const LOOKED_AT: u32 = 10_000;
 
 /// Writes a line within the transaction of the change.
 pub(super) async fn note(
@@ -43,7 +43,7 @@ fn walked(rows: &[SqliteRow], limit: usize) -> Result<(Vec<EventId>, Option<Even
             return Ok((ids, last));
         }
     }
-    let last = rows.last().filter(|_| rows.len() >= LOOKED_AT);
+    let last = rows.last().filter(|_| rows.len() >= LOOKED_AT as usize);
     Ok((ids, last.map(|row| id(row, 0)).transpose()?))
 }
 
@@ -80,7 +80,7 @@ impl AdoptedStore {
                         .bind(micros(query.created_after))
                         .bind(micros(query.created_before))
                         .bind(after)
-                        .bind(LOOKED_AT as i64);
+                        .bind(LOOKED_AT);
                     let rows = walk.fetch_all(&mut *connection).await?;
                     let (ids, next) = walked(&rows, query.limit as usize)?;
                     let mut events: Vec<Event> = Vec::with_capacity(ids.len());
@@ -120,7 +120,7 @@ impl AdoptedStore {
                     .bind(micros(filter.dead_after))
                     .bind(micros(filter.dead_before))
                     .bind(after)
-                    .bind(LOOKED_AT as i64);
+                    .bind(LOOKED_AT);
                 let (ids, next) = walked(&walk.fetch_all(connection).await?, limit as usize)?;
                 // Here the id is the whole order.
                 let place = |id| DeadLetterPosition { dead_at: Timestamp::from_micros(0), id };
