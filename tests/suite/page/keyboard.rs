@@ -67,6 +67,11 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     browser.shows("#event-title", "pending").await;
     let event = site.call("GET", &format!("/v1/events/{id}"), &Value::Null).await;
     assert_eq!(event["status"], "pending");
+    // Its place in the list is gone by now: the focus goes to the list.
+    browser.shows("#dead-list", "No dead letters").await;
+    browser.press(ESCAPE).await;
+    browser.hides("#event").await;
+    assert_eq!(focus(&browser).await.0, "dead-letters");
 }
 
 #[tokio::test(flavor = "multi_thread")]
