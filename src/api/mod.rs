@@ -115,6 +115,8 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
         methods.route_layer(from_fn_with_state(guard, auth::authorize))
     };
     let paths = Router::new()
+        .route("/", get(page::dashboard))
+        .merge(page::files())
         .route("/v1/events", demand(&[Scope::Enqueue], post(events::enqueue)))
         .route("/v1/events", demand(&[Scope::Read], get(event_list::list)))
         .route("/v1/events/batch", demand(&[Scope::Enqueue], post(event_batch::enqueue)))
@@ -133,8 +135,6 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
         .route("/v1/dead-letters/discard", demand(&[Scope::Operate], post(dead_letter_bulk::discard)))
         .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
         .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
-        .route("/", get(page::dashboard))
-        .merge(page::files())
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/openapi.yaml", get(openapi::read))

@@ -44,10 +44,10 @@ use crate::run::{RunRecord, RunReport};
         (name = "health", description = "Probes and this description."),
     ),
     paths(
-        events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
+        page::dashboard, events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
         runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard,
-        dead_letter_bulk::requeue, dead_letter_bulk::discard, page::dashboard, health::livez, health::readyz,
+        dead_letter_bulk::requeue, dead_letter_bulk::discard, health::livez, health::readyz,
         read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
