@@ -55,6 +55,12 @@ impl Countdown {
         Self { budget, started: Instant::now() }
     }
 
+    /// How long the run may take altogether.
+    #[must_use]
+    pub fn max_runtime(&self) -> Duration {
+        self.budget.max_runtime
+    }
+
     /// Time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {

@@ -12,7 +12,7 @@
 //! | 4 | [`api`], [`poller`], [`housekeeping`] | what sets the work going |
 //! | 3 | [`processor`] | the workflow: one bounded run, or one event by its id |
 //! | 2 | [`store`], [`handler`] | the two edges: the database and the receivers |
-//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`json`], [`timestamp`] | words and rules |
+//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`retention`], [`json`], [`timestamp`] | words and rules |
 //!
 //! A library user needs [`store::connect`], a [`handler::Registry`] with his own [`handler::Handler`]s and a
 //! [`processor::Processor`]; `examples/custom_handler.rs` shows all three.
@@ -29,6 +29,7 @@ pub mod lease;
 pub mod outcome;
 pub mod poller;
 pub mod processor;
+pub mod retention;
 pub mod retry;
 pub mod run;
 pub mod store;

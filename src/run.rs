@@ -111,6 +111,9 @@ pub struct RunReport {
     pub released: u64,
     /// Expired leases taken back, whatever became of their events; these are not claimed thereby.
     pub reaped: u64,
+    /// Completed and skipped events past their retention that were deleted at the run's end.
+    #[serde(default)]
+    pub purged: u64,
     /// At most 100 of the events that became dead letters in this run, reaped or handled.
     #[schema(value_type = Vec<String>)]
     pub dead_letter_ids: Vec<EventId>,
@@ -142,6 +145,7 @@ impl RunReport {
             lease_lost: 0,
             released: 0,
             reaped: 0,
+            purged: 0,
             dead_letter_ids: Vec::new(),
             unrouted_types: Vec::new(),
             unfit_types: Vec::new(),
@@ -152,7 +156,7 @@ impl RunReport {
     /// Whether the run changed nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.claimed == 0 && self.reaped == 0
+        self.claimed == 0 && self.reaped == 0 && self.purged == 0
     }
 
     /// Remembers a dead letter, up to the cap.

@@ -1,19 +1,20 @@
 //! Many events at once: all are enqueued, or none.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ApiState;
 use super::body::Json;
+use super::events::trace_context;
 use super::new_event_body::NewBatchEventBody;
 use super::openapi::problem_set;
 use super::outbox::Outbox;
 use super::problem::{Answer, Problem, enqueue_problem};
 use super::query::{NoParameters, Query};
-use crate::event::EventId;
+use crate::event::{EventId, NewEvent};
 
 problem_set!(BatchProblems: WithBody, EventIdConflict, IdempotencyKeyReused);
 
@@ -54,15 +55,18 @@ pub(super) async fn enqueue(
     State(state): State<ApiState>,
     Query(NoParameters): Query<NoParameters>,
     outbox: Outbox,
+    headers: HeaderMap,
     Json(body): Json<BatchBody>,
 ) -> Answer<Response> {
     if !(1..=MAX_EVENTS).contains(&body.events.len()) {
         return Err(Problem::field("/events", "must hold 1 to 1000 events"));
     }
+    let trace = trace_context(&headers);
     let max_payload_bytes = state.settings().max_payload_bytes;
     let events = body.events.into_iter().enumerate().map(|(index, event)| {
         let (event, key) = event.split();
-        event.into_new_event(key, max_payload_bytes, &format!("/events/{index}"))
+        let event = event.into_new_event(key, max_payload_bytes, &format!("/events/{index}"))?;
+        Ok(NewEvent { trace: trace.clone(), ..event })
     });
     let events = events.collect::<Answer<Vec<_>>>()?;
     let enqueued = outbox.store().enqueue(&events).await;

@@ -111,8 +111,8 @@ impl ListQuery {
 
 /// List events.
 ///
-/// The order is that of the ids, which are made in the order of creation; in an adopted table that of `created_at` where an
-/// index leads along it, else of its own ids. What is written or settled between two pages neither repeats nor hides another.
+/// The order is that of the ids, which are made in the order of creation; in an adopted table on Postgres that of
+/// `created_at` where an index leads along it, else of its own ids. What is written or settled between two pages neither repeats nor hides another.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "listEvents",
     params(

@@ -15,7 +15,7 @@ use super::outbox::Outbox;
 use super::path::PathId;
 use super::problem::{Answer, Problem, enqueue_problem};
 use super::query::{FromQuery, NoParameters, Query, QueryReader, refused};
-use crate::event::check_idempotency_key;
+use crate::event::{NewEvent, TraceContext, check_idempotency_key};
 
 problem_set!(EnqueueProblems: WithBody, EventIdConflict, IdempotencyKeyReused);
 problem_set!(ReadProblems: Plain, EventNotFound);
@@ -51,6 +51,7 @@ pub(super) async fn enqueue(
 ) -> Answer {
     let key = idempotency_key(&headers)?;
     let event = body.into_new_event(key, state.settings().max_payload_bytes, "")?;
+    let event = NewEvent { trace: trace_context(&headers), ..event };
     let payload = caller.may(Scope::Payload).then(|| event.payload.clone());
     let enqueued = outbox.store().enqueue(&[event]).await;
     let enqueued = enqueued.map_err(|error| enqueue_problem(error, |_, field| pointer_of(field)))?;
@@ -74,6 +75,19 @@ fn pointer_of(field: &str) -> String {
         "idempotency_key" => "/idempotency-key".to_owned(),
         other => format!("/{other}"),
     }
+}
+
+/// The trace in which a request is made, if it says so in one readable `traceparent`. A broken one is no error: it would
+/// punish the application for its telemetry.
+pub(super) fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut parents = headers.get_all("traceparent").iter();
+    let parent = parents.next()?.to_str().ok()?;
+    if parents.next().is_some() {
+        return None;
+    }
+    // Several headers are one list.
+    let states: Vec<&str> = headers.get_all("tracestate").iter().filter_map(|value| value.to_str().ok()).collect();
+    TraceContext::read(parent, (!states.is_empty()).then(|| states.join(",")).as_deref())
 }
 
 /// Reads the header `Idempotency-Key`: bare, or a quoted string as RFC 8941 writes it.

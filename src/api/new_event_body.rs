@@ -128,6 +128,7 @@ impl NewEventBody {
             due,
             max_attempts: self.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
             idempotency_key: key,
+            trace: None,
         };
         problems.extend(event.problems());
         if problems.is_empty() {

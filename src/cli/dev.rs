@@ -19,8 +19,8 @@ use crate::api::ApiSettings;
 use crate::config::{ServiceSettings, mask_url};
 use crate::handler::webhook::{Webhook, WebhookClient, WebhookSettings};
 use crate::handler::{Pattern, Registry, Route};
-use crate::housekeeping::Retention;
 use crate::processor::ProcessorSettings;
+use crate::retention::Retention;
 use crate::store::StoreOptions;
 use crate::telemetry::{self, LogFormat, LogSettings};
 
@@ -70,7 +70,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
 
 fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Result<ServiceSettings> {
     // Whoever tries it out wants to see the attempts that went well too.
-    let processor = ProcessorSettings { log_all_attempts: true, ..ProcessorSettings::default() };
+    let retention = Some(Retention::default());
+    let processor = ProcessorSettings { log_all_attempts: true, retention, ..ProcessorSettings::default() };
     let webhook = WebhookSettings {
         url: receiver.url(),
         headers: BTreeMap::new(),
@@ -88,7 +89,6 @@ fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Res
         listen,
         shutdown_grace: SHUTDOWN_GRACE,
         poll_interval: Some(POLL_INTERVAL),
-        retention: Retention::default(),
     })
 }
 

@@ -11,8 +11,8 @@ use super::output::without_causes;
 use crate::config::{AdoptedSettings, Config};
 use crate::event::NewEvent;
 use crate::handler::Registry;
-use crate::housekeeping::{Cleaned, Retention};
 use crate::processor::{DEFAULT_OUTBOX, LeasePolicy, OutboxParts, Outboxes, ProcessorSettings};
+use crate::retention::Retention;
 use crate::store::description::Description;
 use crate::store::{Store, StoreError, StoreOptions, connect_adopted};
 
@@ -62,18 +62,12 @@ pub(super) fn together(
         let name = DEFAULT_OUTBOX.to_owned();
         OutboxParts { name, store, registry, settings: settings.clone() }
     });
-    let adopted = adopted.into_iter().map(|AdoptedOutbox { name, store, registry, lease, .. }| {
-        let settings = ProcessorSettings { lease: LeasePolicy::Fixed(lease), ..settings.clone() };
+    let adopted = adopted.into_iter().map(|AdoptedOutbox { name, store, registry, lease, retention }| {
+        let settings = ProcessorSettings { lease: LeasePolicy::Fixed(lease), retention, ..settings.clone() };
         OutboxParts { name, store, registry, settings }
     });
     let outboxes = Outboxes::new(default.into_iter().chain(adopted).collect())?;
     Ok(if has_default { outboxes } else { outboxes.without_default() })
-}
-
-/// What is to be deleted of an adopted outbox, if anything is.
-pub(super) fn cleaned(outbox: &AdoptedOutbox) -> Option<Cleaned> {
-    let retention = outbox.retention?;
-    Some(Cleaned { outbox: outbox.name.clone(), store: Arc::clone(&outbox.store), retention })
 }
 
 /// Says in the log what the tables of these outboxes do not allow.

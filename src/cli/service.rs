@@ -18,8 +18,7 @@ use super::outboxes;
 use super::receiver::Receiver;
 use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
-use crate::housekeeping::Cleaned;
-use crate::processor::{DEFAULT_OUTBOX, Outboxes};
+use crate::processor::Outboxes;
 use crate::store::Store;
 use crate::{api, housekeeping, poller};
 
@@ -62,11 +61,6 @@ impl Service {
         let store = database::open(&settings.store, schema).await?;
         let adopted = outboxes::adopted(&settings.store, settings.adopted, &store).await?;
         outboxes::say_limitations(&adopted).await;
-        let mut cleaned: Vec<Cleaned> = adopted.iter().filter_map(outboxes::cleaned).collect();
-        if settings.default_outbox {
-            let outbox = DEFAULT_OUTBOX.to_owned();
-            cleaned.push(Cleaned { outbox, store: Arc::clone(&store), retention: settings.retention });
-        }
         // The default store goes last, for the others stand on it.
         let stores = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
         let default = settings.default_outbox.then(|| (Arc::clone(&store), settings.registry));
@@ -82,7 +76,7 @@ impl Service {
             let receiver = receiver.serve(stop.clone());
             tasks.spawn(async { receiver.await.context("the built-in receiver failed") });
         }
-        let cleaning = housekeeping::run(cleaned, stop.clone());
+        let cleaning = housekeeping::run(outboxes.clone(), stop.clone());
         tasks.spawn(async {
             cleaning.await;
             Ok(())

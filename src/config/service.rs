@@ -9,8 +9,8 @@ use super::tokens::{KnownToken, known_tokens};
 use super::{Config, check, routing};
 use crate::api::{ApiSettings, Scopes, Token};
 use crate::handler::Registry;
-use crate::housekeeping::Retention;
 use crate::processor::{LeasePolicy, ProcessorSettings};
+use crate::retention::Retention;
 use crate::store::StoreOptions;
 use crate::store::description::Description;
 use crate::telemetry::LogSettings;
@@ -35,8 +35,6 @@ pub struct ServiceSettings {
     pub shutdown_grace: Duration,
     /// How often the poller runs, if it does.
     pub poll_interval: Option<Duration>,
-    /// How long finished events of the default outbox are kept.
-    pub retention: Retention,
 }
 
 /// An outbox whose table was there before.
@@ -71,11 +69,12 @@ impl Config {
     /// The workflow.
     #[must_use]
     pub fn processor(&self) -> ProcessorSettings {
-        let run = &self.settings.run;
+        let (run, kept) = (&self.settings.run, &self.settings.retention);
         ProcessorSettings {
             concurrency: run.concurrency,
             lease: run.lease.map_or(LeasePolicy::Auto, LeasePolicy::Fixed),
             log_all_attempts: run.attempt_log == super::settings::AttemptLog::All,
+            retention: Some(Retention { completed: kept.completed, skipped: kept.skipped }),
         }
     }
 
@@ -175,7 +174,6 @@ impl Config {
             listen,
             shutdown_grace: settings.server.shutdown_grace,
             poll_interval: settings.poller.interval,
-            retention: Retention { completed: settings.retention.completed, skipped: settings.retention.skipped },
         }
     }
 

@@ -3,6 +3,7 @@
 mod headers;
 mod id;
 mod new_event;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::str::FromStr;
 pub use headers::{HeaderProblem, MAX_HEADER_BYTES, MAX_HEADERS, check_event_headers, check_route_header};
 pub use id::EventId;
 pub use new_event::{Due, FieldProblem, MAX_DELAY_MS, NewEvent, check_event_type, check_idempotency_key};
+pub use trace::TraceContext;
 
 use crate::timestamp::Timestamp;
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
+use super::trace::TraceContext;
 use super::{
     DEFAULT_MAX_ATTEMPTS, MAX_ATTEMPTS_LIMIT, MAX_IDEMPOTENCY_KEY_CHARS, MAX_SUBJECT_CHARS, MAX_TYPE_CHARS,
     check_event_headers,
@@ -47,6 +48,8 @@ pub struct NewEvent {
     pub max_attempts: i32,
     /// At most 255 characters of visible ASCII.
     pub idempotency_key: Option<String>,
+    /// The trace in which it is enqueued, kept beside `headers` that have none of their own.
+    pub trace: Option<TraceContext>,
 }
 
 /// One field of a request that is refused.
@@ -71,7 +74,18 @@ impl NewEvent {
             due: Due::Now,
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             idempotency_key: None,
+            trace: None,
         }
+    }
+
+    /// The headers as they are to be kept: those that were asked for, and the trace.
+    #[must_use]
+    pub fn kept_headers(&self) -> BTreeMap<String, String> {
+        let mut headers = self.headers.clone();
+        if let Some(trace) = &self.trace {
+            trace.add_to(&mut headers);
+        }
+        headers
     }
 
     /// Everything that is wrong with the request; empty when it may be stored. The payload must be JSON already, which
@@ -96,7 +110,7 @@ impl NewEvent {
             .collect()
     }
 
-    /// SHA-256 over the request as it was given (all but id and key), each part as a netstring. Postgres'
+    /// SHA-256 over the request as it was given (all but id, key and trace), each part as a netstring. Postgres'
     /// `outbox.enqueue` computes the same bytes, so that a replay may come by either way.
     #[must_use]
     pub fn fingerprint(&self) -> Vec<u8> {

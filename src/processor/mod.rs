@@ -8,6 +8,7 @@ mod attempt;
 mod batch;
 mod by_id;
 mod by_token;
+mod cleaning;
 mod in_flight;
 mod lanes;
 mod outboxes;
@@ -28,10 +29,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use cleaning::PERIOD as PURGE_PERIOD;
 pub use outboxes::{DEFAULT_OUTBOX, OutboxParts, Outboxes, OutboxesError, UnknownOutbox};
 pub use request::{ProcessEventError, Processed, ProcessedOutcome, RunError, RunRequest, TokenError};
 pub use settings::{LeasePolicy, ProcessorSettings, SettingsError};
 
+use self::cleaning::Cleaning;
 use self::in_flight::InFlight;
 use self::lanes::Lanes;
 use self::run::Run;
@@ -41,6 +44,7 @@ use crate::event::EventId;
 use crate::handler::Registry;
 use crate::lease::ClaimKey;
 use crate::outcome::Outcome;
+use crate::retention::Retention;
 use crate::run::RunReport;
 use crate::store::{Store, StoreError};
 
@@ -66,6 +70,7 @@ struct Shared {
     claim_key: OnceCell<ClaimKey>,
     lanes: Mutex<Lanes>,
     left_behind: Mutex<LeftBehind>,
+    cleaning: Cleaning,
     tasks: TaskTracker,
     /// No further claims.
     stop: CancellationToken,
@@ -155,6 +160,7 @@ impl Processor {
             lanes: Mutex::new(Lanes::new(Arc::clone(&registry))),
             registry,
             slots,
+            cleaning: Cleaning::new(settings.retention),
             settings,
             in_flight: Arc::new(in_flight),
             claim_key: OnceCell::new(),
@@ -232,6 +238,19 @@ impl Processor {
             return Err(ProcessEventError::ShuttingDown);
         }
         by_id::process(&self.shared, id, wait).await
+    }
+
+    /// How long finished events of this outbox are kept, if any are ever deleted.
+    #[must_use]
+    pub fn retention(&self) -> Option<Retention> {
+        self.shared.cleaning.retention()
+    }
+
+    /// Deletes completed and skipped events past the outbox's retention, in bounded batches and at most 100,000, and says
+    /// how many; none where the outbox has no retention. A failure is logged. Runs do the same at their end, at most once
+    /// a minute, so only a program that stays without running needs this.
+    pub async fn purge(&self) -> u64 {
+        cleaning::clean_by_timer(&self.shared).await
     }
 
     /// Settles a claim that its receiver has accepted, by the receiver's word.

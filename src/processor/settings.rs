@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::handler::Registry;
 use crate::lease::{LEASE_MARGIN, LEAST_LEASE_MARGIN};
+use crate::retention::Retention;
 
 /// Handlers that an instance may be told to run at once.
 const MAX_CONCURRENCY: usize = 10_000;
@@ -17,12 +18,14 @@ pub struct ProcessorSettings {
     pub lease: LeasePolicy,
     /// Whether attempts that completed their event are kept in the log too.
     pub log_all_attempts: bool,
+    /// How long finished events are kept; they are never deleted when `None`.
+    pub retention: Option<Retention>,
 }
 
 impl Default for ProcessorSettings {
-    /// 64 handlers, automatic leases, only failures in the attempt log.
+    /// 64 handlers, automatic leases, only failures in the attempt log, nothing is ever deleted.
     fn default() -> Self {
-        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false }
+        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false, retention: None }
     }
 }
 

@@ -114,7 +114,7 @@ pub trait Store: Send + Sync {
     async fn actions(&self, id: &EventId) -> Result<Vec<Action>, StoreError>;
 
     /// Events in an order that never changes: newest or oldest first by their ids, which the database makes in the order of
-    /// creation; in an adopted table by (`created_at`, id) where an index leads there. Looks at a bounded number of rows,
+    /// creation; in an adopted table on Postgres by (`created_at`, id) where an index leads there. Looks at a bounded number of rows,
     /// so that a page may be short or empty and still have a `next`.
     async fn events(&self, query: &EventQuery) -> Result<EventPage, StoreError>;
 

@@ -117,7 +117,7 @@ impl Enqueued {
             event_type: request.event_type.clone(),
             subject: request.subject.clone(),
             payload: None,
-            headers: request.headers.clone(),
+            headers: request.kept_headers(),
             idempotency_key: request.idempotency_key.clone(),
             status: Status::Pending,
             attempts: 0,

@@ -224,7 +224,7 @@ async fn doctor_says_what_is_wrong_until_it_is_right() {
     program.succeed(&["migrate"]);
     let text = program.succeed(&["doctor"]);
     assert!(text.contains("ok       the schema is current") && text.contains("clock"), "{text}");
-    assert!(text.lines().all(|line| line.starts_with("ok       ")), "{text}");
+    assert!(!text.contains("problem  "), "{text}");
 }
 
 #[test]

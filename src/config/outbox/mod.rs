@@ -12,7 +12,7 @@ use super::problem::{ConfigError, Problems, quoted};
 use super::ranges::MAX_ATTEMPTS;
 use super::settings::Settings;
 use crate::event::{Status, check_event_type};
-use crate::housekeeping::Retention;
+use crate::retention::Retention;
 use crate::store::description::{Description, Labels, TableName, is_identifier};
 use written::{Label, Outbox};
 

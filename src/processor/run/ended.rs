@@ -44,6 +44,7 @@ impl Ended {
         report.lease_lost += more.lease_lost;
         report.released += more.released;
         report.reaped += more.reaped;
+        report.purged += more.purged;
         more.dead_letter_ids.into_iter().for_each(|id| report.note_dead_letter(id));
         merge_types(&mut report.unrouted_types, more.unrouted_types);
         merge_types(&mut report.unfit_types, more.unfit_types);
@@ -100,6 +101,7 @@ impl Ended {
             lease_lost = report.lease_lost,
             released = report.released,
             reaped = report.reaped,
+            purged = report.purged,
             duration_ms = report.duration_ms,
             error,
             "a run has ended"

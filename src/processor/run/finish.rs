@@ -1,9 +1,10 @@
-//! The end of a run: why it stopped and what is left.
+//! The end of a run: why it stopped and what is left; and the deletion of what is past its retention.
 
 use std::sync::Arc;
 
 use super::Run;
 use super::ended::{Ended, MAX_TYPES};
+use crate::processor::cleaning::clean_after_run;
 use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
 use crate::processor::sweep::leave_behind;
@@ -27,6 +28,9 @@ impl Run {
                 }
                 Err(error) => self.failure = Some(error),
             }
+        }
+        if self.failure.is_none() && !self.stopping {
+            self.report.purged = clean_after_run(&self.shared, &self.countdown).await;
         }
         self.report.state = RunState::Finished;
         self.report.stop_reason = Some(if self.failure.is_some() { StopReason::Error } else { reason });

@@ -128,7 +128,7 @@ async fn insert(
         .bind(new.event_type.clone())
         .bind(new.subject.clone())
         .bind(new.payload.clone())
-        .bind(serde_json::json!(new.headers).to_string())
+        .bind(serde_json::json!(new.kept_headers()).to_string())
         .bind(new.idempotency_key.clone())
         .bind(fingerprint)
         .bind(new.max_attempts)

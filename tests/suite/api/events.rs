@@ -145,3 +145,31 @@ async fn an_unknown_event_is_404() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trace_of_a_request_is_kept_with_its_event_and_tells_no_replay_apart() {
+    const FIRST: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const SECOND: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let api = Api::open().await;
+    let send = async |path: &str, parent: &str, body: &str| {
+        let request = Request::post(path).header("traceparent", parent).header("tracestate", "a=1");
+        api.send(request.header("tracestate", "b=2").body(Body::from(body.to_owned())).unwrap()).await
+    };
+    let body = r#"{"type":"a","payload":1,"id":"0197a000-0000-7000-8000-000000000001","headers":{"x-a":"b"}}"#;
+    let created = send("/v1/events", FIRST, body).await;
+    assert_eq!(created.status(), 201);
+    let again = send("/v1/events", SECOND, body).await;
+    assert_eq!(again.status(), 200, "{}", again.body());
+    let expected = serde_json::json!({"traceparent": FIRST, "tracestate": "a=1,b=2", "x-a": "b"});
+    for answer in [created, again, api.get("/v1/events/0197a000-0000-7000-8000-000000000001").await] {
+        assert_eq!(json(&answer)["headers"], expected);
+    }
+
+    let own = format!(r#"{{"type":"a","payload":1,"headers":{{"traceparent":"{SECOND}"}}}}"#);
+    assert_eq!(json(&send("/v1/events", FIRST, &own).await)["headers"], serde_json::json!({"traceparent": SECOND}));
+    let broken = send("/v1/events", "nonsense", r#"{"type":"a","payload":1}"#).await;
+    assert_eq!((broken.status().as_u16(), &json(&broken)["headers"]), (201, &serde_json::json!({})));
+    let batch = send("/v1/events/batch", FIRST, r#"{"events":[{"type":"a","payload":1}]}"#).await;
+    let id = json(&batch)["ids"][0].as_str().unwrap().to_owned();
+    assert_eq!(json(&api.get(&format!("/v1/events/{id}")).await)["headers"]["traceparent"], FIRST);
+}

@@ -4,7 +4,7 @@ use super::source::{Source, Word};
 
 /// The floors from the ground up; who may import whom within a floor is said by [`may_import`].
 const FLOORS: [&[&str]; 5] = [
-    &["event", "lease", "outcome", "retry", "budget", "run", "json", "timestamp"],
+    &["event", "lease", "outcome", "retry", "budget", "run", "retention", "json", "timestamp"],
     &["store", "handler"],
     &["processor"],
     &["api", "poller", "housekeeping"],

@@ -1,5 +1,6 @@
 //! The command line, tried through the real program, on a `SQLite` file where the database does not matter.
 
+mod doctor;
 mod operating;
 mod remote;
 

@@ -56,6 +56,7 @@ mod outboxes;
 mod overlap;
 mod poison;
 mod program;
+mod retention;
 mod service;
 mod stopping;
 

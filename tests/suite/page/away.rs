@@ -8,8 +8,8 @@ use crate::support::postgres::Server;
 async fn a_server_that_is_gone_is_said_and_it_recovers_alone() {
     let mut site = Site::start().await;
     let browser = Browser::start().await;
-    site.dead_letter("invoice.created", "invoice/42", "no").await;
-    site.run().await;
+    site.dead_letter("invoice.created", "invoice/42", "no");
+    site.run();
     browser.open(&site.url()).await;
     browser.shows("#verdict-headline", "1 was given up").await;
     site.stop();
@@ -26,7 +26,7 @@ async fn a_database_that_is_gone_is_said_and_it_recovers_alone() {
     let mut server = Server::start().await;
     let site = Site::over(server.url()).await;
     let browser = Browser::start().await;
-    site.run().await;
+    site.run();
     browser.open(&site.url()).await;
     browser.shows("#verdict-headline", "Events flow").await;
     server.stop();

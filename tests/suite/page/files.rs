@@ -17,7 +17,7 @@ async fn every_file_of_the_page_comes_with_the_strict_policy_and_without_a_token
     for (path, content_type) in
         [("/", "text/html"), ("/page/page.css", "text/css"), ("/page/main.js", "text/javascript")]
     {
-        let head = site.head(path).await;
+        let head = site.head(path);
         assert!(head.starts_with("http/1.1 200"), "{path}: {head}");
         assert!(value(&head, "content-type").starts_with(content_type), "{head}");
         assert_eq!(value(&head, "content-security-policy"), POLICY, "{path}");
@@ -30,7 +30,7 @@ async fn every_file_of_the_page_comes_with_the_strict_policy_and_without_a_token
 async fn every_answer_forbids_guessing_its_type() {
     let site = Site::with_settings(TOKENS).await;
     for path in ["/", "/page/main.js", "/page/nothing.js", "/livez", "/openapi.yaml", "/v1/stats", "/v1/nothing"] {
-        assert_eq!(value(&site.head(path).await, "x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(value(&site.head(path), "x-content-type-options"), "nosniff", "{path}");
     }
 }
 
@@ -40,10 +40,11 @@ async fn every_module_that_a_module_imports_is_served() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/page");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".js") || name.ends_with(".css") {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.extension().is_some_and(|extension| extension == "js" || extension == "css") {
             seen += 1;
-            let head = site.head(&format!("/page/{name}")).await;
+            let head = site.head(&format!("/page/{name}"));
             assert!(head.starts_with("http/1.1 200"), "{name} is not among the files of the page");
         }
     }

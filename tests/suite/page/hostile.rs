@@ -80,7 +80,7 @@ async fn plant(site: &Site, strings: &[String]) -> Vec<String> {
         .enumerate()
         .map(|(at, text)| json!({"type": TYPES[at % TYPES.len()], "payload": {text: [text]}, "headers": {"x-note": "plain"}}))
         .collect();
-    let answer = site.call("POST", "/v1/events/batch", &json!({"events": events})).await;
+    let answer = site.call("POST", "/v1/events/batch", &json!({"events": events}));
     let ids: Vec<String> = serde_json::from_value(answer["ids"].clone()).unwrap();
     let mut database = site.database().await;
     for (at, (id, text)) in ids.iter().zip(strings).enumerate() {
@@ -142,13 +142,13 @@ async fn two_hundred_hostile_strings_are_shown_as_text_and_run_nothing() {
 async fn what_a_receiver_answers_and_an_operator_notes_is_text_too() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    let id = site.enqueue("invoice.created", "invoice/42", json!({})).await;
+    let id = site.enqueue("invoice.created", "invoice/42", &json!({}));
     site.receiver.then(Reply::status(422).body(TRICKS[2]));
-    site.call("POST", &format!("/v1/events/{id}/process"), &Value::Null).await;
+    site.call("POST", &format!("/v1/events/{id}/process"), &Value::Null);
     let note = json!({"note": TRICKS[4]});
-    site.call("POST", &format!("/v1/dead-letters/{id}/requeue"), &note).await;
+    site.call("POST", &format!("/v1/dead-letters/{id}/requeue"), &note);
     site.receiver.then(Reply::status(422).body(TRICKS[0]));
-    site.call("POST", &format!("/v1/events/{id}/process"), &Value::Null).await;
+    site.call("POST", &format!("/v1/events/{id}/process"), &Value::Null);
     browser.open(&site.url()).await;
     browser.click(&format!("[data-key='open-{id}']")).await;
     for text in [TRICKS[2], TRICKS[4], TRICKS[0]] {

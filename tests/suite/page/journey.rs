@@ -11,8 +11,8 @@ const HALF_AN_HOUR: &str = "1800000000";
 async fn a_stall_is_seen_and_its_dead_letter_is_opened_understood_requeued_and_seen_completed() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    site.dead_letter("invoice.created", "invoice/42", r#"{"error":"unknown currency"}"#).await;
-    site.enqueue("order.shipped", "order/7", json!({"parcels": 2})).await;
+    site.dead_letter("invoice.created", "invoice/42", r#"{"error":"unknown currency"}"#);
+    site.enqueue("order.shipped", "order/7", &json!({"parcels": 2}));
     site.sql(&format!("UPDATE outbox_event SET available_at = available_at - {HALF_AN_HOUR} WHERE status = 'pending'"))
         .await;
 
@@ -53,25 +53,25 @@ async fn a_stall_is_seen_and_its_dead_letter_is_opened_understood_requeued_and_s
 async fn a_dead_letter_is_discarded_after_a_question_and_not_without_one() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
     browser.open(&site.url()).await;
     browser.click(&format!("[data-key='discard-{id}']")).await;
     browser.shows("#confirm-body", "cannot be taken back").await;
     browser.click("#confirm-no").await;
-    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null)).await["status"], "dead_letter");
+    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null))["status"], "dead_letter");
     browser.click(&format!("[data-key='discard-{id}']")).await;
     browser.click("#confirm-yes").await;
     browser.shows("#notice", "Discarded").await;
     browser.shows("#dead-list", "No dead letters").await;
-    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null)).await["status"], "skipped");
+    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null))["status"], "skipped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_found_by_its_id_and_by_its_subject() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    let id = site.enqueue("invoice.created", "invoice/43 & more", json!({})).await;
-    site.enqueue("order.shipped", "order/7", json!({})).await;
+    let id = site.enqueue("invoice.created", "invoice/43 & more", &json!({}));
+    site.enqueue("order.shipped", "order/7", &json!({}));
     browser.open(&site.url()).await;
     for text in [id.as_str(), "invoice/43 & more"] {
         browser.rewrite("#search-text", text).await;
@@ -87,7 +87,7 @@ async fn an_event_is_found_by_its_id_and_by_its_subject() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_was_passed_on_opens_the_event_and_holds_no_token() {
     let site = Site::start().await;
-    let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
     let site = site.behind_tokens().await;
     let browser = Browser::start().await;
     browser.open(&site.url()).await;

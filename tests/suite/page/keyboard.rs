@@ -39,8 +39,8 @@ async fn tab_to(browser: &Browser, target: &str) -> Vec<String> {
 async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
-    site.run().await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
+    site.run();
     browser.open(&site.url()).await;
     browser.shows("#verdict-headline", "given up").await;
     browser.element(&format!("[data-key='open-{id}']")).await;
@@ -65,7 +65,7 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     browser.press("by keyboard").await;
     browser.press(ENTER).await;
     browser.shows("#event-title", "pending").await;
-    let event = site.call("GET", &format!("/v1/events/{id}"), &Value::Null).await;
+    let event = site.call("GET", &format!("/v1/events/{id}"), &Value::Null);
     assert_eq!(event["status"], "pending");
     // Its place in the list is gone by now: the focus goes to the list.
     browser.shows("#dead-list", "No dead letters").await;
@@ -78,7 +78,7 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
 async fn escape_closes_a_dialog_and_the_focus_returns_to_where_it_was() {
     let site = Site::start().await;
     let browser = Browser::start().await;
-    let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
     browser.open(&site.url()).await;
     browser.element(&format!("[data-key='open-{id}']")).await;
     tab_to(&browser, &format!("open-{id}")).await;

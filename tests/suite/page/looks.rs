@@ -41,11 +41,11 @@ const TOO_WIDE: &str = "const width = document.documentElement.clientWidth;
 async fn site_with_everything() -> (Site, String) {
     let site = Site::start().await;
     let long = "W".repeat(180);
-    let id = site.dead_letter(&format!("invoice.{long}"), &long, &long.repeat(3)).await;
-    site.dead_letter("invoice.created", "invoice/42", "unknown currency").await;
-    site.enqueue("nobody.takes.this", "x", json!(long)).await;
-    site.enqueue("order.shipped", "order/1", json!({})).await;
-    site.run().await;
+    let id = site.dead_letter(&format!("invoice.{long}"), &long, &long.repeat(3));
+    site.dead_letter("invoice.created", "invoice/42", "unknown currency");
+    site.enqueue("nobody.takes.this", "x", &json!(long));
+    site.enqueue("order.shipped", "order/1", &json!({}));
+    site.run();
     (site, id)
 }
 

@@ -7,10 +7,9 @@ use super::site::Site;
 
 /// Dead letters, half of them of each type.
 async fn plant(site: &Site, count: usize) {
-    let event =
-        |at: usize| json!({"type": if at % 2 == 0 { "invoice.created" } else { "order.shipped" }, "payload": at});
+    let event = |at: usize| json!({"type": if at.is_multiple_of(2) { "invoice.created" } else { "order.shipped" }, "payload": at});
     let events: Vec<Value> = (0..count).map(event).collect();
-    site.call("POST", "/v1/events/batch", &json!({"events": events})).await;
+    site.call("POST", "/v1/events/batch", &json!({"events": events}));
     site.sql(
         "UPDATE outbox_event SET status = 'dead_letter', dead_at = created_at, processed_at = created_at, attempts = 10,
             last_error = CASE event_type WHEN 'invoice.created' THEN 'HTTP 500' ELSE 'HTTP 422: no' END",

@@ -23,7 +23,7 @@ fn run(minutes_ago: i64, stop_reason: &str) -> Value {
     json!({"state": "finished", "stop_reason": stop_reason, "started_at": ago(minutes_ago), "duration_ms": 10, "unfit_types": []})
 }
 
-fn picture(lanes: &[Value], last_run: Value) -> Value {
+fn picture(lanes: &[Value], last_run: &Value) -> Value {
     json!({
         "stats": {"lanes": lanes, "last_run": last_run, "last_hour": []},
         "problem": null, "readiness": null, "now": NOW, "frozenFor": 0,
@@ -37,7 +37,7 @@ fn changed(mut picture: Value, pointer: &str, value: Value) -> Value {
 
 /// Each picture with the level, the rule and a part of what is said.
 fn cases() -> Vec<(Value, &'static str, &'static str, &'static str)> {
-    let flowing = || picture(&[lane("a", 3, Some(0), 0)], run(1, "drained"));
+    let flowing = || picture(&[lane("a", 3, Some(0), 0)], &run(1, "drained"));
     let minute = |retried: u32, completed: u32| {
         json!([{"outbox": "default", "minute": ago(3), "completed": completed, "retried": retried, "deferred": 0,
                 "skipped": 0, "dead_lettered": 0}])
@@ -46,22 +46,22 @@ fn cases() -> Vec<(Value, &'static str, &'static str, &'static str)> {
     let problem = |kind: &str| changed(flowing(), "/problem", json!({"kind": kind, "message": "the server's words"}));
     vec![
         (flowing(), "ok", "flow", "Events flow"),
-        (picture(&[], run(1, "drained")), "ok", "flow", "Events flow"),
+        (picture(&[], &run(1, "drained")), "ok", "flow", "Events flow"),
         (
-            picture(&[lane("a", 7, Some(12), 0)], run(12, "drained")),
+            picture(&[lane("a", 7, Some(12), 0)], &run(12, "drained")),
             "bad",
             "nobody-calls",
             "nothing has called for 11 minutes",
         ),
-        (picture(&[lane("a", 7, Some(12), 0)], Value::Null), "bad", "nobody-calls", "nothing has ever called"),
-        (picture(&[lane("a", 7, Some(12), 0)], run(1, "budget")), "bad", "late", "due for 12 minutes"),
-        (picture(&[lane("a", 7, Some(1), 0)], run(1, "drained")), "ok", "flow", "Events flow"),
-        (picture(&[lane("a", 0, None, 4)], run(1, "drained")), "warn", "dead-letters", "4 were given up"),
-        (picture(&[lane("a", 0, None, 1)], run(1, "drained")), "warn", "dead-letters", "1 was given up"),
-        (picture(&[unrouted.clone()], run(1, "drained")), "warn", "unrouted", "1 type of events waits"),
-        (picture(&[unrouted, lane("b", 2, Some(9), 0)], run(9, "drained")), "bad", "nobody-calls", "Events are due"),
-        (picture(&[], run(180, "drained")), "warn", "quiet", "nothing has called for 2 hours"),
-        (picture(&[], Value::Null), "warn", "quiet", "nothing has ever called"),
+        (picture(&[lane("a", 7, Some(12), 0)], &Value::Null), "bad", "nobody-calls", "nothing has ever called"),
+        (picture(&[lane("a", 7, Some(12), 0)], &run(1, "budget")), "bad", "late", "due for 12 minutes"),
+        (picture(&[lane("a", 7, Some(1), 0)], &run(1, "drained")), "ok", "flow", "Events flow"),
+        (picture(&[lane("a", 0, None, 4)], &run(1, "drained")), "warn", "dead-letters", "4 were given up"),
+        (picture(&[lane("a", 0, None, 1)], &run(1, "drained")), "warn", "dead-letters", "1 was given up"),
+        (picture(std::slice::from_ref(&unrouted), &run(1, "drained")), "warn", "unrouted", "1 type of events waits"),
+        (picture(&[unrouted, lane("b", 2, Some(9), 0)], &run(9, "drained")), "bad", "nobody-calls", "Events are due"),
+        (picture(&[], &run(180, "drained")), "warn", "quiet", "nothing has called for 2 hours"),
+        (picture(&[], &Value::Null), "warn", "quiet", "nothing has ever called"),
         (changed(flowing(), "/stats/last_hour", minute(30, 2)), "bad", "failing", "Deliveries fail"),
         (changed(flowing(), "/stats/last_hour", minute(2, 0)), "ok", "flow", "Events flow"),
         (changed(flowing(), "/stats/last_hour", minute(30, 300)), "ok", "flow", "Events flow"),

@@ -95,7 +95,7 @@ impl Site {
     }
 
     /// One request and its answer's body.
-    pub async fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let (status, answer) = tokio::task::block_in_place(|| http(self.address, method, path, &text));
         assert!((200..300).contains(&status), "{answer}");
@@ -103,29 +103,29 @@ impl Site {
     }
 
     /// The answer's head in lower case, whatever its status.
-    pub async fn head(&self, path: &str) -> String {
+    pub fn head(&self, path: &str) -> String {
         let (_, answer) = tokio::task::block_in_place(|| http(self.address, "GET", path, ""));
         answer.split_once("\r\n\r\n").unwrap().0.to_lowercase()
     }
 
     /// Enqueues an event with a limit of one attempt and returns its id.
-    pub async fn enqueue(&self, event_type: &str, subject: &str, payload: Value) -> String {
+    pub fn enqueue(&self, event_type: &str, subject: &str, payload: &Value) -> String {
         let event = json!({"type": event_type, "subject": subject, "payload": payload, "max_attempts": 1});
-        self.call("POST", "/v1/events", &event).await["id"].as_str().unwrap().to_owned()
+        self.call("POST", "/v1/events", &event)["id"].as_str().unwrap().to_owned()
     }
 
     /// An event that its receiver has refused with this answer, and so a dead letter.
-    pub async fn dead_letter(&self, event_type: &str, subject: &str, answer: &str) -> String {
-        let id = self.enqueue(event_type, subject, json!({"amount": 4200})).await;
+    pub fn dead_letter(&self, event_type: &str, subject: &str, answer: &str) -> String {
+        let id = self.enqueue(event_type, subject, &json!({"amount": 4200}));
         self.receiver.then(Reply::status(422).body(answer));
-        let outcome = self.call("POST", &format!("/v1/events/{id}/process"), &Value::Null).await;
+        let outcome = self.call("POST", &format!("/v1/events/{id}/process"), &Value::Null);
         assert_eq!(outcome["outcome"], "dead_letter", "{outcome}");
         id
     }
 
     /// One run, awaited.
-    pub async fn run(&self) -> Value {
-        self.call("POST", "/v1/process", &Value::Null).await
+    pub fn run(&self) -> Value {
+        self.call("POST", "/v1/process", &Value::Null)
     }
 
     /// Changes the database behind the program's back.

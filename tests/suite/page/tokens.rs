@@ -57,7 +57,7 @@ async fn a_token_is_kept_in_memory_unless_its_user_wants_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_may_only_read_sees_no_payload_and_is_told_what_it_lacks() {
     let site = Site::start().await;
-    let id = site.dead_letter("invoice.created", "invoice/42", "no").await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
     let site = site.behind_tokens().await;
     let browser = Browser::start().await;
     browser.open(&site.url()).await;

@@ -48,7 +48,7 @@ impl WebDriver {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let mut driver = Self { process, address, session: String::new() };
         let answer = driver.send("POST", "/session", json!({"capabilities": {"alwaysMatch": capabilities()}})).await;
-        driver.session = answer.unwrap()["sessionId"].as_str().unwrap().to_owned();
+        answer.unwrap()["sessionId"].as_str().unwrap().clone_into(&mut driver.session);
         driver
     }
 

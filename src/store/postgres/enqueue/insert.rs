@@ -36,7 +36,8 @@ pub(super) async fn insert(
     let types: Vec<&str> = order.iter().map(|index| column(index).event_type.as_str()).collect();
     let subjects: Vec<Option<&str>> = order.iter().map(|index| column(index).subject.as_deref()).collect();
     let payloads: Vec<&str> = order.iter().map(|index| column(index).payload.as_str()).collect();
-    let headers: Vec<String> = order.iter().map(|index| serde_json::json!(column(index).headers).to_string()).collect();
+    let headers: Vec<String> =
+        order.iter().map(|index| serde_json::json!(column(index).kept_headers()).to_string()).collect();
     let keys: Vec<Option<&str>> = order.iter().map(|index| column(index).idempotency_key.as_deref()).collect();
     let fingerprints: Vec<Option<Vec<u8>>> = order.iter().map(|index| fingerprint(column(index))).collect();
     let limits: Vec<i32> = order.iter().map(|index| column(index).max_attempts).collect();

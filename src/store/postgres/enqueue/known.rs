@@ -46,6 +46,7 @@ impl Known {
                 due: request.due,
                 max_attempts: self.event.max_attempts,
                 idempotency_key: None,
+                trace: None,
             };
             stored.fingerprint()
         });

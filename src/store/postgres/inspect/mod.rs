@@ -6,6 +6,7 @@
 mod advice;
 mod columns;
 pub(super) mod facts;
+mod health;
 mod labels;
 mod names;
 mod notes;
@@ -27,6 +28,7 @@ use tokio::time::timeout;
 
 pub use advice::Advice;
 pub use columns::Role;
+pub use health::{Health, Holder, TableHealth, health};
 pub use plan::Verdict;
 pub use proposal::{Found, Proposal};
 pub use statements::Purpose;

@@ -70,7 +70,9 @@ async fn write(
         Due::AfterMs(ms) => (None, i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000)),
         Due::At(at) => (Some(at.as_micros()), 0),
     };
-    let headers = (!new.headers.is_empty()).then(|| serde_json::json!(new.headers).to_string());
+    // A table without a place for headers has none for the trace.
+    let headers = if statements.has_headers { new.kept_headers() } else { new.headers.clone() };
+    let headers = (!headers.is_empty()).then(|| serde_json::json!(headers).to_string());
     // With an id of our own nothing of outboxd's can clash: what does is the application's affair, and an error.
     let insert = if new.id.is_some() { statements.insert() } else { statements.insert_new() };
     let query = insert

@@ -31,7 +31,7 @@ pub(super) async fn note(
 }
 
 /// What a walk along the ids has found: those that match, at most so many, and where it goes on.
-fn walked(rows: &[SqliteRow], limit: usize) -> Result<(Vec<EventId>, Option<EventId>), sqlx::Error> {
+fn walked(rows: &[SqliteRow], looked_at: u32, limit: usize) -> Result<(Vec<EventId>, Option<EventId>), sqlx::Error> {
     let mut ids = Vec::new();
     for row in rows {
         if !row.try_get::<bool, _>(1)? {
@@ -43,7 +43,7 @@ fn walked(rows: &[SqliteRow], limit: usize) -> Result<(Vec<EventId>, Option<Even
             return Ok((ids, last));
         }
     }
-    let last = rows.last().filter(|_| rows.len() >= LOOKED_AT as usize);
+    let last = rows.last().filter(|_| rows.len() >= looked_at as usize);
     Ok((ids, last.map(|row| id(row, 0)).transpose()?))
 }
 
@@ -62,8 +62,12 @@ impl AdoptedStore {
     /// A page of events.
     pub(super) async fn list_events(&self, query: &EventQuery) -> Result<EventPage, StoreError> {
         let after = match &query.after {
-            Some(after) => self.known_id(&after.id).await?,
             None => None,
+            Some(after) => match self.known_id(&after.id).await? {
+                Some(id) => Some(id),
+                // A place that no row of this table can have.
+                None => return Ok(EventPage::default()),
+            },
         };
         let query = query.clone();
         let max_payload_bytes = if query.with_payload { self.max_payload_bytes() } else { WITHOUT_PAYLOAD };
@@ -71,6 +75,7 @@ impl AdoptedStore {
             .read(move |statements, connection| {
                 Box::pin(async move {
                     let statement = if query.rising { statements.events_rising() } else { statements.events() };
+                    let looked_at = if query.is_unfiltered() { query.limit.saturating_add(1) } else { LOOKED_AT };
                     let statuses: Vec<&str> = query.statuses.iter().map(|status| status.as_str()).collect();
                     let micros = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
                     let walk = statement
@@ -80,14 +85,16 @@ impl AdoptedStore {
                         .bind(micros(query.created_after))
                         .bind(micros(query.created_before))
                         .bind(after)
-                        .bind(LOOKED_AT);
+                        .bind(looked_at);
                     let rows = walk.fetch_all(&mut *connection).await?;
-                    let (ids, next) = walked(&rows, query.limit as usize)?;
+                    let (ids, next) = walked(&rows, looked_at, query.limit as usize)?;
                     let mut events: Vec<Event> = Vec::with_capacity(ids.len());
                     for id in ids {
                         let find = statements.event().bind(id.to_string()).bind(max_payload_bytes);
                         events.extend(find.fetch_optional(&mut *connection).await?.as_ref().map(event).transpose()?);
                     }
+                    // What has changed since it was found.
+                    events.retain(|event| query.wants(event.status));
                     // Here the id is the whole order.
                     let place = |id| EventPosition { created_at: Timestamp::from_micros(0), id };
                     Ok(EventPage { events, next: next.map(place) })
@@ -105,8 +112,11 @@ impl AdoptedStore {
         limit: u32,
     ) -> Result<DeadLetterIds, StoreError> {
         let after = match after {
-            Some(after) => self.known_id(&after.id).await?,
             None => None,
+            Some(after) => match self.known_id(&after.id).await? {
+                Some(id) => Some(id),
+                None => return Ok(DeadLetterIds::default()),
+            },
         };
         let filter = filter.clone();
         self.read(move |statements, connection| {
@@ -121,7 +131,7 @@ impl AdoptedStore {
                     .bind(micros(filter.dead_before))
                     .bind(after)
                     .bind(LOOKED_AT);
-                let (ids, next) = walked(&walk.fetch_all(connection).await?, limit as usize)?;
+                let (ids, next) = walked(&walk.fetch_all(connection).await?, LOOKED_AT, limit as usize)?;
                 // Here the id is the whole order.
                 let place = |id| DeadLetterPosition { dead_at: Timestamp::from_micros(0), id };
                 Ok(DeadLetterIds { ids, next: next.map(place) })
