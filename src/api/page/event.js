@@ -89,6 +89,8 @@ function drawEvent(event, payload) {
     headers(event.headers ?? {}),
     payloadView(payload),
   );
+  // A button that is gone takes the focus with it, out of the dialog.
+  if (document.activeElement === document.body) byId("event-close").focus();
 }
 
 async function apply(name, event) {

@@ -125,6 +125,11 @@ impl Browser {
         self.until(selector, async || self.run::<bool>(body, vec![selector.into()]).await.then_some(())).await;
     }
 
+    /// Waits until this function's body answers true.
+    pub async fn holds(&self, body: &str, arguments: Vec<Value>) {
+        self.until(body, async || self.run::<bool>(body, arguments.clone()).await.then_some(())).await;
+    }
+
     /// The text of a dialog that some script has opened.
     pub async fn alert(&self) -> Option<String> {
         self.driver.get("alert/text").await.ok().map(|text| text.to_string())

@@ -58,20 +58,22 @@ async fn a_dead_letter_is_opened_and_requeued_by_keys_alone() {
     browser.press(ESCAPE).await;
     browser.hides("#confirm").await;
     browser.shows("#event-title", "dead letter").await;
-    assert_eq!(focus(&browser).await.0, "event-requeue");
+    browser.holds("return document.activeElement.dataset.key === 'event-requeue'", Vec::new()).await;
 
     browser.press(ENTER).await;
     browser.shows("#confirm-title", "Requeue").await;
     browser.press("by keyboard").await;
     browser.press(ENTER).await;
     browser.shows("#event-title", "pending").await;
+    // The button that was pressed is gone; the focus stays in the dialog.
+    browser.holds("return document.activeElement.id === 'event-close'", Vec::new()).await;
     let event = site.call("GET", &format!("/v1/events/{id}"), &Value::Null);
     assert_eq!(event["status"], "pending");
     // Its place in the list is gone by now: the focus goes to the list.
     browser.shows("#dead-list", "No dead letters").await;
     browser.press(ESCAPE).await;
     browser.hides("#event").await;
-    assert_eq!(focus(&browser).await.0, "dead-letters");
+    browser.holds("return document.activeElement.id === 'dead-letters'", Vec::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,5 +94,6 @@ async fn escape_closes_a_dialog_and_the_focus_returns_to_where_it_was() {
     }
     browser.press(ESCAPE).await;
     browser.hides("#event").await;
-    assert_eq!(focus(&browser).await.0, format!("open-{id}"));
+    let returned = "return document.activeElement.dataset.key === `open-${arguments[0]}`";
+    browser.holds(returned, vec![id.as_str().into()]).await;
 }
