@@ -43,3 +43,31 @@ has_postgres() {
     done
     return 1
 }
+
+# as_root COMMAND…: by sudo where one is not root.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "only root can do this: $*" >&2
+        return 1
+    fi
+}
+
+# Prometheus' own linter, out of Debian's package. The package itself is not installed: it would start a server.
+install_promtool() {
+    local folder
+    folder=$(mktemp -d) || return
+    as_root apt-get update -qq &&
+        (cd "$folder" && apt-get download -qq prometheus) &&
+        dpkg-deb --fsys-tarfile "$folder"/prometheus_*.deb | tar -x -C "$folder" ./usr/bin/promtool &&
+        as_root cp "$folder/usr/bin/promtool" /usr/local/bin/promtool
+    local result=$?
+    rm -rf "$folder"
+    if [ "$result" -ne 0 ]; then
+        echo "promtool is needed, from Debian's package prometheus or from Prometheus' own downloads" >&2
+    fi
+    return "$result"
+}

@@ -9,10 +9,10 @@
 //! | floor | modules | what |
 //! | --- | --- | --- |
 //! | 5 | [`cli`], [`config`], [`telemetry`] | putting the parts together |
-//! | 4 | [`api`], [`poller`], [`housekeeping`] | what sets the work going |
+//! | 4 | [`api`], [`poller`], [`housekeeping`], [`sampler`] | what sets the work going |
 //! | 3 | [`processor`] | the workflow: one bounded run, or one event by its id |
 //! | 2 | [`store`], [`handler`] | the two edges: the database and the receivers |
-//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`retention`], [`json`], [`timestamp`] | words and rules |
+//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`retention`], [`json`], [`metrics`], [`timestamp`] | words and rules |
 //!
 //! A library user needs [`store::connect`], a [`handler::Registry`] with his own [`handler::Handler`]s and a
 //! [`processor::Processor`]; `examples/custom_handler.rs` shows all three.
@@ -26,12 +26,14 @@ pub mod handler;
 pub mod housekeeping;
 pub mod json;
 pub mod lease;
+pub mod metrics;
 pub mod outcome;
 pub mod poller;
 pub mod processor;
 pub mod retention;
 pub mod retry;
 pub mod run;
+pub mod sampler;
 pub mod store;
 pub mod telemetry;
 pub mod timestamp;

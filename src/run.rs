@@ -77,7 +77,8 @@ impl StopReason {
 }
 
 /// What a run did. `claimed` is always the sum of completed, retried, deferred, skipped, `dead_lettered`, accepted,
-/// `lease_lost` and released, once the run has finished.
+/// `lease_lost` and released, once the run has finished. Reports are kept as JSON: a field that an older version did not
+/// know is 0 or empty when its reports are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunReport {
     /// Names the run.
@@ -87,41 +88,70 @@ pub struct RunReport {
     /// Why it ended; null while it is running or when it was lost.
     pub stop_reason: Option<StopReason>,
     /// Whether the same call made again now would find something to claim.
+    #[serde(default)]
+    #[schema(required = true)]
     pub more: bool,
     /// When the next event of a routed type becomes due that is not due yet; null when none waits.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_due_at: Option<Timestamp>,
     /// Events claimed.
+    #[serde(default)]
+    #[schema(required = true)]
     pub claimed: u64,
     /// Events delivered.
+    #[serde(default)]
+    #[schema(required = true)]
     pub completed: u64,
     /// Attempts that failed and will be repeated.
+    #[serde(default)]
+    #[schema(required = true)]
     pub retried: u64,
     /// Events put off without spending an attempt.
+    #[serde(default)]
+    #[schema(required = true)]
     pub deferred: u64,
     /// Events skipped.
+    #[serde(default)]
+    #[schema(required = true)]
     pub skipped: u64,
     /// Claimed events that became dead letters.
+    #[serde(default)]
+    #[schema(required = true)]
     pub dead_lettered: u64,
     /// Events whose receiver will settle them itself.
+    #[serde(default)]
+    #[schema(required = true)]
     pub accepted: u64,
     /// Settlements that came too late and changed nothing.
+    #[serde(default)]
+    #[schema(required = true)]
     pub lease_lost: u64,
     /// Claims given back unused.
+    #[serde(default)]
+    #[schema(required = true)]
     pub released: u64,
     /// Expired leases taken back, whatever became of their events; these are not claimed thereby.
+    #[serde(default)]
+    #[schema(required = true)]
     pub reaped: u64,
     /// Completed and skipped events past their retention that were deleted at the run's end.
     #[serde(default)]
     pub purged: u64,
     /// At most 100 of the events that became dead letters in this run, reaped or handled.
-    #[schema(value_type = Vec<String>)]
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, required = true)]
     pub dead_letter_ids: Vec<EventId>,
     /// Types with live events that no route takes.
+    #[serde(default)]
+    #[schema(required = true)]
     pub unrouted_types: Vec<String>,
     /// Types with due events whose handler's timeout does not fit the budget.
+    #[serde(default)]
+    #[schema(required = true)]
     pub unfit_types: Vec<String>,
     /// How long the run took.
+    #[serde(default)]
+    #[schema(required = true)]
     pub duration_ms: u64,
 }
 
@@ -178,4 +208,16 @@ pub struct RunRecord {
     pub started_at: Timestamp,
     /// What set it going.
     pub trigger: Trigger,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_a_version_that_knew_fewer_fields_is_read() {
+        let kept = r#"{"run_id":"0197a0c2-7b1e-7c3a-9f00-0242ac120002","state":"finished","claimed":3}"#;
+        let report: RunReport = serde_json::from_str(kept).unwrap();
+        assert_eq!(report, RunReport { state: RunState::Finished, claimed: 3, ..RunReport::begun(report.run_id) });
+    }
 }

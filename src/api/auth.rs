@@ -16,6 +16,7 @@ use ring::hmac;
 
 use super::ApiState;
 use super::problem::{Code, Problem};
+use crate::metrics::{AuthFailure, auth_failed};
 use crate::store::Actor;
 
 /// What a token may do.
@@ -168,6 +169,7 @@ impl Caller {
     fn identify(headers: &HeaderMap, tokens: &[Token]) -> Result<Self, Problem> {
         let unauthorized = |detail: &'static str| Problem::new(Code::Unauthorized, detail);
         let Some(presented) = bearer(headers) else {
+            auth_failed(AuthFailure::Missing);
             return Err(unauthorized(
                 "no bearer token was sent: the header must be `Authorization: Bearer <token>`, once",
             ));
@@ -175,10 +177,11 @@ impl Caller {
         let presented = hmac::Key::new(hmac::HMAC_SHA256, presented);
         // All tokens are compared, so that the time taken does not tell which one came close.
         let matching = tokens.iter().fold(None, |found, token| if token.is(&presented) { Some(token) } else { found });
-        match matching {
-            Some(token) => Ok(Self { name: token.name.clone(), scopes: token.scopes.clone() }),
-            None => Err(unauthorized("the bearer token is unknown")),
-        }
+        let Some(token) = matching else {
+            auth_failed(AuthFailure::Unknown);
+            return Err(unauthorized("the bearer token is unknown"));
+        };
+        Ok(Self { name: token.name.clone(), scopes: token.scopes.clone() })
     }
 }
 
@@ -214,6 +217,7 @@ pub(super) async fn authorize(State(guard): State<Guard>, mut request: Request, 
         }
     };
     if !guard.any_of.iter().any(|scope| caller.may(*scope)) {
+        auth_failed(AuthFailure::Scope);
         let needed: Vec<&str> = guard.any_of.iter().map(|scope| scope.as_str()).collect();
         let detail = format!("the token lacks the scope `{}`", needed.join("` or `"));
         return Problem::new(Code::Forbidden, detail).into_response();

@@ -4,16 +4,18 @@
 //! has to know is logged here once, under the same id. Requests that succeed are not logged.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
 use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use super::problem::Problem;
+use crate::metrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 128;
@@ -24,6 +26,7 @@ pub(super) async fn surround(mut request: Request, next: Next) -> Response<Body>
     let id = request_id(request.headers().get(REQUEST_ID));
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let (method, path) = (request.method().clone(), shortened(request.uri().path()));
+    let began = Instant::now();
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| Problem::internal("a request handler panicked").into_response());
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -33,12 +36,38 @@ pub(super) async fn surround(mut request: Request, next: Next) -> Response<Body>
         response.headers_mut().remove(header::CONTENT_LENGTH);
         problem.add_headers(response.headers_mut());
     }
+    let route = response.extensions_mut().remove::<Route>();
+    let route = route.as_ref().map_or(NO_ROUTE, |route| route.0.as_str());
+    metrics::http_request(route, known_method(&method), response.status().as_u16(), began.elapsed());
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // What is the same for everybody says so itself.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// The pattern of the path that a request has met.
+#[derive(Clone)]
+struct Route(MatchedPath);
+
+/// What requests that met no path are counted under.
+const NO_ROUTE: &str = "none";
+
+/// Tells [`surround`], which stands around the router, what the router has chosen.
+pub(super) async fn note_route(request: Request, next: Next) -> Response<Body> {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = next.run(request).await;
+    if let Some(route) = route {
+        response.extensions_mut().insert(Route(route));
+    }
+    response
+}
+
+/// A method as a label: a caller may send any word for one.
+fn known_method(method: &Method) -> &'static str {
+    const KNOWN: [&str; 4] = ["GET", "POST", "HEAD", "OPTIONS"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
 /// The caller's id if it is fit for a header and a log line, else a new one.

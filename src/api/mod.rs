@@ -21,6 +21,7 @@ mod event_view;
 mod events;
 mod health;
 mod in_flight;
+mod metrics;
 mod new_event_body;
 mod openapi;
 mod outbox;
@@ -31,6 +32,7 @@ mod process;
 mod query;
 mod runs;
 mod server;
+mod stats;
 #[cfg(test)]
 mod test_router;
 mod whole;
@@ -52,6 +54,7 @@ pub use openapi::openapi_yaml;
 pub use server::serve;
 
 use crate::processor::Outboxes;
+use crate::sampler::Sampler;
 use problem::{Code, Problem};
 
 /// How the interface behaves.
@@ -67,10 +70,12 @@ pub struct ApiSettings {
     pub max_payload_bytes: usize,
     /// The longest run that a request may ask for.
     pub max_runtime_cap: Duration,
+    /// Whether `/metrics` asks for no token.
+    pub public_metrics: bool,
 }
 
 impl Default for ApiSettings {
-    /// No tokens, bodies of 1 MiB, payloads of 256 KiB, runs of 14 minutes.
+    /// No tokens, bodies of 1 MiB, payloads of 256 KiB, runs of 14 minutes, metrics not public.
     fn default() -> Self {
         Self {
             tokens: Vec::new(),
@@ -78,6 +83,7 @@ impl Default for ApiSettings {
             max_body_bytes: 1024 * 1024,
             max_payload_bytes: 256 * 1024,
             max_runtime_cap: Duration::from_mins(14),
+            public_metrics: false,
         }
     }
 }
@@ -91,11 +97,12 @@ struct ApiState {
 struct Shared {
     settings: ApiSettings,
     outboxes: Outboxes,
+    sampler: Sampler,
 }
 
 impl ApiState {
-    fn new(settings: ApiSettings, outboxes: Outboxes) -> Self {
-        Self { shared: Arc::new(Shared { settings, outboxes }) }
+    fn new(settings: ApiSettings, sampler: Sampler) -> Self {
+        Self { shared: Arc::new(Shared { settings, outboxes: sampler.outboxes().clone(), sampler }) }
     }
 
     fn settings(&self) -> &ApiSettings {
@@ -105,15 +112,26 @@ impl ApiState {
     fn outboxes(&self) -> &Outboxes {
         &self.shared.outboxes
     }
+
+    fn sampler(&self) -> &Sampler {
+        &self.shared.sampler
+    }
 }
 
 /// All paths of the interface, over these outboxes, or over the one of a processor.
 pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
-    let state = ApiState::new(settings, outboxes.into());
+    router_with(settings, Sampler::new(outboxes))
+}
+
+/// The same over a sampler's outboxes, which somebody may keep fresh.
+pub fn router_with(settings: ApiSettings, sampler: Sampler) -> Router {
+    let state = ApiState::new(settings, sampler);
     let demand = |any_of: &'static [Scope], methods: MethodRouter<ApiState>| {
         let guard = auth::Guard { state: state.clone(), any_of };
         methods.route_layer(from_fn_with_state(guard, auth::authorize))
     };
+    let metrics = get(metrics::read);
+    let metrics = if state.settings().public_metrics { metrics } else { demand(&[Scope::Metrics], metrics) };
     let paths = Router::new()
         .route("/", get(page::dashboard))
         .merge(page::files())
@@ -135,9 +153,12 @@ pub fn router(settings: ApiSettings, outboxes: impl Into<Outboxes>) -> Router {
         .route("/v1/dead-letters/discard", demand(&[Scope::Operate], post(dead_letter_bulk::discard)))
         .route("/v1/dead-letters/{id}/requeue", demand(&[Scope::Operate], post(dead_letters::requeue)))
         .route("/v1/dead-letters/{id}/discard", demand(&[Scope::Operate], post(dead_letters::discard)))
+        .route("/v1/stats", demand(&[Scope::Read], get(stats::read)))
+        .route("/metrics", metrics)
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/openapi.yaml", get(openapi::read))
+        .route_layer(from_fn(context::note_route))
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed(None) })
         .fallback(|| async { Problem::new(Code::NotFound, "there is nothing at this path") })
         .with_state(state.clone());

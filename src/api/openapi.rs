@@ -19,7 +19,7 @@ use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
 use super::{
     dead_letter_bulk, dead_letters, event_batch, event_cancel, event_list, event_process, event_settle, events, health,
-    in_flight, page, process, runs,
+    in_flight, metrics, page, process, runs, stats,
 };
 use crate::event::Status;
 use crate::run::{RunRecord, RunReport};
@@ -41,13 +41,14 @@ use crate::run::{RunRecord, RunReport};
         (name = "runs", description = "What runs have done."),
         (name = "dead letters", description = "Events that were given up."),
         (name = "page", description = "The dashboard."),
+        (name = "stats", description = "What stands in the lanes, and metrics."),
         (name = "health", description = "Probes and this description."),
     ),
     paths(
         page::dashboard, events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
-        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard,
-        dead_letter_bulk::requeue, dead_letter_bulk::discard, health::livez, health::readyz,
+        runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, dead_letter_bulk::requeue,
+        dead_letter_bulk::discard, stats::read, metrics::read, health::livez, health::readyz,
         read,
     ),
     components(schemas(ProblemBody, RefusedField, RunReport, RunRecord)),
@@ -243,10 +244,10 @@ mod tests {
         for (path, item) in json["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
                 assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
-                let behind_token = path.starts_with("/v1");
+                let behind_token = path.starts_with("/v1") || path == "/metrics";
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 22);
+        assert_eq!(ids.len(), 24);
     }
 }

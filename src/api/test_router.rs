@@ -21,8 +21,8 @@ use crate::processor::{OutboxParts, Outboxes, ProcessorSettings};
 use crate::run::{RunRecord, RunReport, Trigger};
 use crate::store::{
     Action, Actor, Attempt, BulkChange, Claim, DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition,
-    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek, ReapLane, ReapPage,
-    Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
+    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Minute, MinuteCounts, Peek,
+    ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store, StoreError, Transition,
 };
 
 /// A store that nobody may reach: each call panics, which the router answers with 500.
@@ -70,6 +70,9 @@ impl Store for Untouched {
     async fn save_run(&self, _: &RunReport, _: Trigger, _: Duration) -> Result<(), StoreError> { panic!("touched") }
     async fn run(&self, _: Uuid) -> Result<Option<RunRecord>, StoreError> { panic!("touched") }
     async fn runs(&self, _: &RunPage) -> Result<Vec<RunRecord>, StoreError> { panic!("touched") }
+    async fn stats(&self) -> Result<Stats, StoreError> { panic!("touched") }
+    async fn add_minute(&self, _: &str, _: MinuteCounts) -> Result<(), StoreError> { panic!("touched") }
+    async fn minutes(&self, _: &str, _: u16) -> Result<Vec<Minute>, StoreError> { panic!("touched") }
     fn max_payload_bytes(&self) -> usize { panic!("touched") }
     async fn close(&self) { panic!("touched") }
 }

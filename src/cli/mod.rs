@@ -26,6 +26,7 @@ mod serve;
 mod service;
 mod shown;
 mod signals;
+mod stats;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,6 +67,7 @@ enum Command {
     Events(events::Command),
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
+    Stats(stats::Arguments),
     Openapi(openapi::Arguments),
     #[command(subcommand)]
     Outbox(outbox::Command),
@@ -109,6 +111,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Enqueue(arguments) => enqueue::run(&global, arguments).await,
         Command::Events(command) => events::run(&global, command).await,
         Command::DeadLetters(command) => dead_letters::run(&global, command).await,
+        Command::Stats(arguments) => stats::run(&global, arguments).await,
         Command::Openapi(arguments) => openapi::run(&arguments),
         Command::Outbox(command) => outbox::run(&global, command).await,
         Command::Doctor(arguments) => doctor::run(&global, arguments).await,

@@ -61,6 +61,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     let stores: Vec<_> = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
     let outboxes = outboxes::together(default, adopted, &config.processor())?;
     let result = stoppable(&outboxes, request, outbox.as_deref(), config.shutdown_grace()).await?;
+    // What the run has left to be written down is written before its database is closed.
+    outboxes.shut_down(config.shutdown_grace()).await;
     for store in stores {
         store.close().await;
     }

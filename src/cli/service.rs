@@ -19,6 +19,7 @@ use super::receiver::Receiver;
 use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
 use crate::processor::Outboxes;
+use crate::sampler::{self, Sampler};
 use crate::store::Store;
 use crate::{api, housekeeping, poller};
 
@@ -69,7 +70,8 @@ impl Service {
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let router = api::router(settings.api, outboxes.clone());
+        let sampler = Sampler::new(outboxes.clone());
+        let router = api::router_with(settings.api, sampler.clone());
         let server = api::serve(listener, router, stop.clone());
         tasks.spawn(async { server.await.context("the HTTP server failed") });
         if let Some(receiver) = extras.receiver {
@@ -79,6 +81,11 @@ impl Service {
         let cleaning = housekeeping::run(outboxes.clone(), stop.clone());
         tasks.spawn(async {
             cleaning.await;
+            Ok(())
+        });
+        let sampling = sampler::run(sampler, stop.clone());
+        tasks.spawn(async {
+            sampling.await;
             Ok(())
         });
         if let Some(interval) = settings.poll_interval {

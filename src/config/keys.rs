@@ -30,12 +30,13 @@ impl Kind {
 }
 
 /// Everything that can be set, except what stands inside tokens, outboxes and routes.
-pub(super) const KEYS: [(&str, Kind); 20] = [
+pub(super) const KEYS: [(&str, Kind); 21] = [
     ("database_url", Kind::Text),
     ("default_outbox", Kind::Flag),
     ("server.listen", Kind::Text),
     ("server.max_body_bytes", Kind::Number),
     ("server.max_payload_bytes", Kind::Number),
+    ("server.public_metrics", Kind::Flag),
     ("server.shutdown_grace", Kind::Text),
     ("run.concurrency", Kind::Number),
     ("run.lease", Kind::Text),

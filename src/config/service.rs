@@ -169,6 +169,7 @@ impl Config {
                 max_body_bytes: settings.server.max_body_bytes,
                 max_payload_bytes: settings.server.max_payload_bytes,
                 max_runtime_cap: settings.run.max_runtime_cap,
+                public_metrics: settings.server.public_metrics,
                 ..ApiSettings::default()
             },
             listen,

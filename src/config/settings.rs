@@ -72,6 +72,8 @@ pub struct Server {
     pub max_body_bytes: usize,
     /// Larger payloads are refused.
     pub max_payload_bytes: usize,
+    /// Whether `/metrics` asks for no token.
+    pub public_metrics: bool,
     /// How long running handlers may go on after SIGTERM.
     #[serde(with = "duration")]
     pub shutdown_grace: Duration,
@@ -83,6 +85,7 @@ impl Default for Server {
             listen: "127.0.0.1:8080".to_owned(),
             max_body_bytes: 1024 * 1024,
             max_payload_bytes: 256 * 1024,
+            public_metrics: false,
             shutdown_grace: Duration::from_secs(25),
         }
     }

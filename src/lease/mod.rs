@@ -52,6 +52,8 @@ pub struct ClaimedEvent {
     pub created_at: Timestamp,
     /// When it became due.
     pub available_at: Timestamp,
+    /// How long it had been due when it was claimed, by the database's clock.
+    pub waited: Duration,
     /// How long it had been deferred without a break when it was claimed, by the database's clock.
     pub deferred_for: Option<Duration>,
 }
@@ -77,6 +79,7 @@ impl ClaimedEvent {
             max_attempts: 10,
             created_at: Timestamp::from_micros(0),
             available_at: Timestamp::from_micros(0),
+            waited: Duration::ZERO,
             deferred_for: None,
         }
     }

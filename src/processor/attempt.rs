@@ -15,10 +15,12 @@ use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::tally::Tally;
 use crate::event::check_event_headers;
 use crate::handler::{Delivery, Route};
 use crate::json::{self, JsonProblem};
 use crate::lease::ClaimedEvent;
+use crate::metrics;
 use crate::outcome::{AttemptLine, Decision, MAX_ERROR_CHARS, Outcome, Settlement, decide, stored_text};
 
 /// Characters of an answer that the attempt log keeps.
@@ -40,10 +42,12 @@ pub(super) async fn attempt(
     slot: OwnedSemaphorePermit,
     cut_off: CancellationToken,
 ) -> Finished {
+    let running = metrics::running();
     let outcome = match refusal(&delivery.event, max_payload_bytes) {
         Some(error) => Outcome::DeadLetter { error },
         None => handle(&delivery, &route, &cut_off).await,
     };
+    drop(running);
     drop(slot);
     let took = delivery.elapsed();
     Finished { delivery, route, outcome, took }
@@ -112,6 +116,17 @@ impl Finished {
             status_code: answer.map(|answer| answer.status_code),
             error: self.outcome.error().map(|error| stored_text(error, MAX_ERROR_CHARS)),
             response: response.filter(|response| !response.is_empty()),
+        }
+    }
+
+    /// Counts the attempt, and says what is going to become of the event.
+    pub(super) fn count(&self, tally: &Tally, settlement: Option<&Settlement>) {
+        let event = &self.delivery.event;
+        metrics::attempt_ended(&event.event_type, self.outcome.as_str(), self.took, event.waited);
+        match settlement {
+            Some(settlement) => tally.note_intent(event, &self.outcome, &settlement.change),
+            None if self.outcome == Outcome::Settled => tally.note_completed(),
+            None => {}
         }
     }
 

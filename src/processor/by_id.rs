@@ -66,8 +66,11 @@ async fn left_alone(shared: &Shared, event: &Event) -> Result<Option<Processed>,
         Status::Unknown => Ok(Some(unknown())),
         Status::Processing => match shared.store.reap_by_id(&event.id).await? {
             None => Ok(Some(as_it_is(ProcessedOutcome::Processing))),
-            Some(reaped) if reaped.status == Status::DeadLetter => Ok(Some(as_it_is(ProcessedOutcome::DeadLetter))),
-            Some(_) => Ok(None),
+            Some(reaped) => {
+                shared.tally.note_reaped(&reaped);
+                let is_dead = reaped.status == Status::DeadLetter;
+                Ok(is_dead.then(|| as_it_is(ProcessedOutcome::DeadLetter)))
+            }
         },
     }
 }
@@ -90,7 +93,9 @@ async fn claim_and_deliver(
     let finished = attempt(delivery, route, shared.store.max_payload_bytes(), slot, cut_off).await;
     drop(hold);
     finished.log(&shared.outbox);
-    let Some(settlement) = finished.settlement(shared.settings.log_all_attempts) else {
+    let settlement = finished.settlement(shared.settings.log_all_attempts);
+    finished.count(&shared.tally, settlement.as_ref());
+    let Some(settlement) = settlement else {
         let accepted = finished.outcome == Outcome::Accepted;
         return Ok(as_it_is(if accepted { ProcessedOutcome::Processing } else { ProcessedOutcome::Completed }));
     };

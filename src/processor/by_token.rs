@@ -21,8 +21,15 @@ pub(super) async fn settle(shared: &Shared, id: &EventId, token: &str, outcome: 
         return Ok(());
     };
     let attempt = (shared.settings.log_all_attempts || outcome != Outcome::Complete).then(|| line(&claimed, &outcome));
-    let applied = shared.store.settle(&[Settlement { lease: claimed.lease, change, attempt }]).await?;
-    if applied.is_empty() { Err(TokenError::LeaseLost) } else { Ok(()) }
+    shared.tally.note_intent(&claimed, &outcome, &change);
+    let settlement = Settlement { lease: claimed.lease, change, attempt };
+    let applied = shared.store.settle(std::slice::from_ref(&settlement)).await;
+    match &applied {
+        Ok(applied) if applied.is_empty() => shared.tally.note_lost(&settlement),
+        Ok(_) => shared.tally.note_applied(&settlement),
+        Err(_) => shared.tally.forget(&settlement),
+    }
+    if applied?.is_empty() { Err(TokenError::LeaseLost) } else { Ok(()) }
 }
 
 /// Extends the claim and returns the token by which it is known from then on.
@@ -62,6 +69,7 @@ fn claimed(event: Event, lease: &Lease) -> Option<ClaimedEvent> {
         max_attempts: event.max_attempts,
         created_at: event.created_at,
         available_at: event.available_at,
+        waited: Duration::ZERO,
         deferred_for,
     })
 }

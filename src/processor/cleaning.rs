@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::Shared;
 use crate::budget::Countdown;
+use crate::metrics;
 use crate::retention::Retention;
 
 /// How often an instance cleans an outbox.
@@ -110,6 +111,7 @@ async fn clean(shared: &Shared, retention: Retention, patience: Duration) -> u64
         }
     }
     let outbox: &str = &shared.outbox;
+    metrics::purged(outbox, purged);
     if purged > 0 {
         let duration_ms = begun.elapsed().as_millis();
         tracing::info!(outbox, purged, duration_ms, "finished events past their retention were deleted");

@@ -19,6 +19,7 @@ mod settings;
 mod settler;
 mod slots;
 mod sweep;
+mod tally;
 mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,7 @@ use self::lanes::Lanes;
 use self::run::Run;
 use self::slots::Slots;
 use self::sweep::LeftBehind;
+use self::tally::Tally;
 use crate::event::EventId;
 use crate::handler::Registry;
 use crate::lease::ClaimKey;
@@ -71,6 +73,7 @@ struct Shared {
     lanes: Mutex<Lanes>,
     left_behind: Mutex<LeftBehind>,
     cleaning: Cleaning,
+    tally: Tally,
     tasks: TaskTracker,
     /// No further claims.
     stop: CancellationToken,
@@ -165,6 +168,7 @@ impl Processor {
             in_flight: Arc::new(in_flight),
             claim_key: OnceCell::new(),
             left_behind: Mutex::default(),
+            tally: Tally::default(),
             tasks,
             stop,
             cut_off,
@@ -267,6 +271,12 @@ impl Processor {
     /// See [`TokenError`].
     pub async fn extend_by_token(&self, id: &EventId, token: &str, duration: Duration) -> Result<String, TokenError> {
         by_token::extend(&self.shared, id, token, duration).await
+    }
+
+    /// Begins to write down what has ended since the last time, for the chart of the last hour. Every run does so at its
+    /// end; a resident service does it every few seconds beside them.
+    pub fn write_down_minute(&self) {
+        tally::write_down(&self.shared);
     }
 
     /// Refuses new work from now on and stops claiming. Running handlers go on.

@@ -4,6 +4,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::together::Together;
@@ -11,6 +12,9 @@ use super::{Processor, ProcessorSettings, RunError, RunRequest, SettingsError};
 use crate::handler::Registry;
 use crate::run::RunReport;
 use crate::store::Store;
+
+/// How long writing down what has ended may hold up a shutdown.
+const LAST_MINUTE: Duration = Duration::from_secs(1);
 
 /// The name of the outbox in our own tables.
 pub const DEFAULT_OUTBOX: &str = "default";
@@ -210,6 +214,9 @@ impl Outboxes {
     /// See [`Processor::shut_down`]; of all outboxes.
     pub async fn shut_down(&self, grace: Duration) {
         self.home().shut_down(grace).await;
+        self.iter().for_each(Processor::write_down_minute);
+        // A chart is not worth more of a wait.
+        let _ = timeout(LAST_MINUTE, self.home().shared.tasks.wait()).await;
     }
 }
 

@@ -73,6 +73,7 @@ async fn write_later(shared: &Shared, left: Vec<Settlement>) {
     let settled = write(shared, left, LATER_PATIENCE).await;
     let (written, given_up) = (settled.count(Fate::Applied), settled.count(Fate::Later));
     if given_up > 0 {
+        settled.with_fate(Fate::Later).iter().for_each(|settlement| shared.tally.forget(settlement));
         tracing::error!(written, given_up, "settlements were given up; their leases will be taken back");
     } else {
         tracing::info!(written, "settlements that had to wait are written");
@@ -96,6 +97,7 @@ async fn write(shared: &Shared, settlements: Vec<Settlement>, patience: Duration
     }
     let settled = Settled { settlements: settlements.into_iter().zip(fates.of_each).collect(), failure: fates.failure };
     settled.log_dead_letters();
+    settled.tally(shared);
     settled
 }
 
@@ -166,6 +168,17 @@ impl Settled {
     fn with_fate(&self, wanted: Fate) -> Vec<Settlement> {
         let of_that_fate = self.settlements.iter().filter(|(_, fate)| *fate == wanted);
         of_that_fate.map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    /// Counts what was written and what came too late.
+    fn tally(&self, shared: &Shared) {
+        for (settlement, fate) in &self.settlements {
+            match fate {
+                Fate::Applied => shared.tally.note_applied(settlement),
+                Fate::Lost => shared.tally.note_lost(settlement),
+                Fate::Later => {}
+            }
+        }
     }
 
     /// One line for each event that will not be tried again: what somebody looks for at night.

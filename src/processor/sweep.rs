@@ -129,6 +129,7 @@ async fn reap(shared: &Shared, fronts: &[LaneFront], every: Duration, swept: &mu
         let page = shared.store.reap(&lanes, REAP_PAGE).await?;
         for reaped in page.reaped {
             swept.reaped += 1;
+            shared.tally.note_reaped(&reaped);
             tracing::warn!(
                 outbox = %shared.outbox,
                 event_id = %reaped.event_id,

@@ -11,9 +11,11 @@ mod bulk;
 mod connect;
 pub mod description;
 mod listing;
+mod minute;
 mod parts;
 pub mod postgres;
 pub mod sqlite;
+mod stats;
 pub mod table;
 mod types;
 
@@ -29,9 +31,11 @@ pub use listing::{
     DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EventPage, EventPosition,
     EventQuery,
 };
+pub use minute::{Minute, MinuteCounts};
+pub use stats::{LaneStats, MOST_COUNTED, MOST_LANES, Stats};
 pub use types::{
-    Attempt, Claim, EnqueueError, Enqueued, InFlightKey, LaneClaim, LaneFront, Peek, Position, ReapLane, ReapPage,
-    Reaped, RequeueChange, RunPage, StoreError, SubjectClaim, Transition,
+    Attempt, Claim, EnqueueError, Enqueued, InFlightKey, LaneClaim, LaneFront, Peek, PoolFigures, Position, ReapLane,
+    ReapPage, Reaped, RequeueChange, RunPage, StoreError, SubjectClaim, Transition,
 };
 
 use crate::event::{Event, EventId, NewEvent};
@@ -170,6 +174,22 @@ pub trait Store: Send + Sync {
 
     /// Runs, newest first.
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// What stands in the lanes. Looks at a bounded number of rows, however large the table is and however many lanes there
+    /// are; a count that stops before its end says so. Ages are exact and by the database's clock.
+    async fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// Adds to what has ended in the present minute of this outbox, as the database's clock has it. Minutes older than two
+    /// days go.
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError>;
+
+    /// The last `count` minutes of this outbox in which something ended, oldest first.
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError>;
+
+    /// How its connections are used at the moment.
+    fn pool(&self) -> PoolFigures {
+        PoolFigures::default()
+    }
 
     /// What operators can do in this outbox. In our own tables everything.
     async fn abilities(&self) -> Result<Abilities, StoreError> {

@@ -12,7 +12,7 @@ use super::action::OWN_OUTBOX;
 const MAX_IDENTIFIER_BYTES: usize = 63;
 
 /// How statements call the tables.
-const TABLES: [&str; 5] = ["events", "attempts_log", "runs", "secrets", "actions"];
+const TABLES: [&str; 6] = ["events", "attempts_log", "runs", "secrets", "actions", "minutes"];
 
 /// The columns of an event table, in the order of the default table.
 const COLUMNS: [&str; 21] = [
@@ -63,17 +63,25 @@ impl Table {
             &["outbox", "run"],
             &["outbox", "secret"],
             &["outbox", "action"],
+            &["outbox", "minute"],
         ])
     }
 
     /// The tables that outboxd makes in a `SQLite` file.
     #[must_use]
     pub fn sqlite() -> Self {
-        Self::new([&["outbox_event"], &["outbox_attempt"], &["outbox_run"], &["outbox_secret"], &["outbox_action"]])
+        Self::new([
+            &["outbox_event"],
+            &["outbox_attempt"],
+            &["outbox_run"],
+            &["outbox_secret"],
+            &["outbox_action"],
+            &["outbox_minute"],
+        ])
     }
 
     /// Paths of the tables in the order of [`TABLES`].
-    fn new(paths: [&[&str]; 5]) -> Self {
+    fn new(paths: [&[&str]; 6]) -> Self {
         let mut names = BTreeMap::new();
         for (name, path) in TABLES.into_iter().zip(paths) {
             names.insert(name, path.iter().map(|part| quote_identifier(part)).collect::<Vec<_>>().join("."));

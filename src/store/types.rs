@@ -201,6 +201,17 @@ pub struct RunPage {
     pub limit: u32,
 }
 
+/// Connections to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolFigures {
+    /// Those at work.
+    pub in_use: u32,
+    /// Those that wait for work.
+    pub idle: u32,
+    /// As many as there may be.
+    pub max: u32,
+}
+
 /// The store could not do what it was asked to. Nothing was changed, unless the database's answer itself was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -108,7 +108,6 @@ fn settings_that_would_do_nothing_yet_are_unknown() {
     for line in ["max_concurrency = 1", "rate_limit = { events = 1, per = \"1s\" }", "breaker = {}"] {
         refused(&route(line), &[], &["unknown key"]);
     }
-    refused("[server]\npublic_metrics = true", &[], &["unknown key"]);
     refused(&route("format = \"cloudevents\""), &[], &["format", "cloudevents", "not available yet", "payload"]);
 }
 

@@ -22,6 +22,7 @@ mod documents;
 mod engine;
 mod example;
 mod inspect;
+mod monitoring;
 mod page;
 mod plans;
 mod pooler;

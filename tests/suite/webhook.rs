@@ -32,6 +32,7 @@ fn event() -> ClaimedEvent {
         max_attempts: 10,
         created_at: Timestamp::from_micros(0),
         available_at: Timestamp::from_micros(0),
+        waited: Duration::ZERO,
         deferred_for: None,
     }
 }

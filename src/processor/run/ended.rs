@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::LOST_MARGIN;
 use crate::budget::Countdown;
+use crate::metrics;
 use crate::processor::RunError;
 use crate::run::{RunReport, StopReason, Trigger};
 use crate::store::{Store, StoreError};
@@ -55,6 +56,8 @@ impl Ended {
     /// Logs and keeps the report, and gives it to the caller.
     pub(in crate::processor) async fn conclude(self, store: &Arc<dyn Store>) -> Result<RunReport, RunError> {
         self.log();
+        let took = Duration::from_millis(self.report.duration_ms);
+        metrics::run_ended(self.trigger, self.report.stop_reason.unwrap_or(StopReason::Error), took);
         self.record(store.as_ref()).await;
         match self.failure {
             None => Ok(self.report),

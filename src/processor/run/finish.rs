@@ -8,6 +8,7 @@ use crate::processor::cleaning::clean_after_run;
 use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
 use crate::processor::sweep::leave_behind;
+use crate::processor::tally::write_down;
 use crate::run::{RunState, StopReason};
 use crate::store::{Claim, Peek, StoreError, SubjectClaim};
 
@@ -15,6 +16,7 @@ impl Run {
     /// Completes the report.
     pub(super) async fn finish(mut self) -> Ended {
         self.hand_on_sweep();
+        write_down(&self.shared);
         let left = self.eligibility();
         let reason = self.stop_reason(!left.too_late.is_empty());
         let unfit = left.unfit.into_iter().chain(left.too_late);

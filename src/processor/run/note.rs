@@ -166,7 +166,9 @@ impl Run {
         if self.finished.is_empty() {
             self.settle_from = Instant::now() + SETTLE_LINGER;
         }
-        match finished.settlement(self.shared.settings.log_all_attempts) {
+        let settlement = finished.settlement(self.shared.settings.log_all_attempts);
+        finished.count(&self.shared.tally, settlement.as_ref());
+        match settlement {
             Some(settlement) => self.finished.push(settlement),
             None if finished.outcome == Outcome::Accepted => self.report.accepted += 1,
             None => self.report.completed += 1,

@@ -18,6 +18,7 @@ mod rows;
 mod schema;
 mod settle;
 mod statements;
+mod stats;
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -36,8 +37,9 @@ use self::statements::Statements;
 use super::table::Table;
 use super::{
     Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds, DeadLetterPage,
-    DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek,
-    ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Minute,
+    MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store, StoreError,
+    StoreOptions, Transition,
 };
 use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
@@ -227,6 +229,22 @@ impl Store for PostgresStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         operate::runs(&self.caller, page).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        super::stats::collect(&self.caller).await
+    }
+
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
+        stats::add_minute(&self.caller, outbox, counts).await
+    }
+
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError> {
+        stats::minutes(&self.caller, outbox, count).await
+    }
+
+    fn pool(&self) -> PoolFigures {
+        stats::figures(self.caller.pool())
     }
 
     fn max_payload_bytes(&self) -> usize {

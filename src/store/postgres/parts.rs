@@ -5,10 +5,11 @@ use sqlx::postgres::PgConnection;
 use crate::store::{StoreError, parts};
 
 /// What the migrations make, as [`PRESENT`] and [`KEY`] name it.
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 21] = [
     "table outbox.event",
     "table outbox.attempt",
     "table outbox.run",
+    "table outbox.minute",
     "table outbox.secret",
     "table outbox.action",
     KEY_PART,

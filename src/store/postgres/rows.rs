@@ -86,8 +86,14 @@ pub(super) fn claimed(row: &PgRow) -> Result<ClaimedEvent, sqlx::Error> {
         max_attempts: row.try_get(8)?,
         created_at: row.try_get::<OffsetDateTime, _>(9).map(timestamp)?,
         available_at: row.try_get::<OffsetDateTime, _>(10).map(timestamp)?,
+        waited: waited(row.try_get(12)?),
         deferred_for: deferred_ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
     })
+}
+
+/// How long an event was due, in microseconds. One that was claimed by a clock that has gone back has not waited.
+pub(super) fn waited(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 /// Reads a lease.

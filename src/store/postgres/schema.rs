@@ -37,9 +37,10 @@ CREATE TABLE IF NOT EXISTS outbox.schema_migrations (
 )";
 
 /// Version, description and text of each migration. A published one is never edited.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "outbox", include_str!("../../../migrations/postgres/0001_outbox.sql")),
     (2, "action", include_str!("../../../migrations/postgres/0002_action.sql")),
+    (3, "minute", include_str!("../../../migrations/postgres/0003_minute.sql")),
 ];
 
 /// One line of the ledger.

@@ -15,7 +15,8 @@ const EVENT_COLUMNS: &str = "e.{id}, e.{event_type}, e.{subject}, e.{headers}::t
 const CLAIMED_COLUMNS: &str = "e.{id}, e.{claim_no}, e.{event_type}, e.{subject}, {readable_payload} AS payload, \
     octet_length(e.{payload}::text) AS payload_bytes, e.{headers}::text AS headers, e.{attempts}, e.{max_attempts}, \
     e.{created_at}, e.{available_at}, \
-    (extract(epoch FROM now() - e.{deferred_since}) * 1000)::bigint AS deferred_ms";
+    (extract(epoch FROM now() - e.{deferred_since}) * 1000)::bigint AS deferred_ms, \
+    (extract(epoch FROM now() - e.{available_at}) * 1000000)::bigint AS waited";
 
 macro_rules! statements {
     ($($name:ident),+ $(,)?) => {
@@ -52,6 +53,7 @@ macro_rules! statements {
 
 statements!(
     actions,
+    add_minute,
     attempts,
     cancel,
     claim,
@@ -78,6 +80,7 @@ statements!(
     insert,
     is_due,
     known,
+    minutes,
     peek,
     peek_subject,
     purge,
@@ -90,6 +93,8 @@ statements!(
     run_page,
     save_run,
     settle,
+    stats_count,
+    stats_lanes,
     survey,
 );
 

@@ -13,10 +13,11 @@ const READ_LEDGER: &str = "-- outbox: ledger
 SELECT version, checksum, success FROM outbox_migrations ORDER BY version";
 
 /// What the migrations make, as [`PRESENT`] and [`KEY`] name it.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "table outbox_event",
     "table outbox_attempt",
     "table outbox_run",
+    "table outbox_minute",
     "table outbox_secret",
     "table outbox_action",
     KEY_PART,
@@ -37,9 +38,10 @@ const KEY: &str = "-- outbox: key is there
 SELECT EXISTS (SELECT 1 FROM outbox_secret WHERE name = 'claim_token')";
 
 /// Version, description and text of each migration. A published one is never edited.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "outbox", include_str!("../../../migrations/sqlite/0001_outbox.sql")),
     (2, "action", include_str!("../../../migrations/sqlite/0002_action.sql")),
+    (3, "minute", include_str!("../../../migrations/sqlite/0003_minute.sql")),
 ];
 
 impl SqliteStore {

@@ -28,6 +28,7 @@ mod settle;
 #[cfg(test)]
 mod sharing;
 mod statements;
+mod stats;
 mod step;
 mod survey;
 mod transition;
@@ -47,8 +48,8 @@ use self::statements::Statements;
 use self::writer::Writer;
 use super::{
     Action, Actor, Attempt, BulkChange, Claim, DeadLetterFilter, DeadLetterIds, DeadLetterPage, DeadLetterPosition,
-    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Peek, ReapLane, ReapPage,
-    Reaped, RequeueChange, RunPage, Store, StoreError, Transition,
+    DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey, LaneFront, Minute, MinuteCounts, Peek,
+    PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats, Store, StoreError, Transition,
 };
 use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
@@ -207,6 +208,22 @@ impl Store for SqliteStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.read_runs(*page).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        super::stats::collect(self).await
+    }
+
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
+        self.write_minute(outbox, counts).await
+    }
+
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError> {
+        self.read_minutes(outbox, count).await
+    }
+
+    fn pool(&self) -> PoolFigures {
+        self.pool_figures()
     }
 
     fn sqlite_file(&self) -> Option<SqliteStore> {

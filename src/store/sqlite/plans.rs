@@ -8,7 +8,7 @@ use super::SqliteStore;
 use crate::store::{Store as _, StoreOptions};
 
 /// Statements that run all the time or may meet a large table.
-const HOT: [&str; 30] = [
+const HOT: [&str; 32] = [
     "survey",
     "peek",
     "peek_subject",
@@ -39,6 +39,8 @@ const HOT: [&str; 30] = [
     "events_read",
     "actions",
     "purge_find",
+    "stats_lanes",
+    "stats_count",
 ];
 
 async fn store(directory: &tempfile::TempDir) -> SqliteStore {

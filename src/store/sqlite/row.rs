@@ -21,7 +21,8 @@ pub(super) const EVENT_COLUMNS: &str = "{id}, {event_type}, {subject}, {headers}
 
 /// What [`claimed`] reads, in its order; the payload, or NULL, comes behind these.
 pub(super) const CLAIMED_COLUMNS: &str = "{id}, {claim_no}, {event_type}, {subject}, {headers}, {attempts}, \
-    {max_attempts}, {created_at}, {available_at}, {locked_at} - {deferred_since}, length(CAST({payload} AS BLOB))";
+    {max_attempts}, {created_at}, {available_at}, {locked_at} - {deferred_since}, length(CAST({payload} AS BLOB)), \
+    {locked_at} - {available_at}";
 
 /// One value of a row.
 pub(super) fn get<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(row: &'r SqliteRow, at: usize) -> Result<T, StoreError> {
@@ -97,7 +98,8 @@ pub(super) fn claimed(row: &SqliteRow) -> Result<ClaimedEvent, StoreError> {
         available_at: instant(row, 8)?,
         deferred_for: deferred_for.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
         payload_bytes: get(row, 10)?,
-        payload: payload(row, 11)?,
+        waited: Duration::from_micros(u64::try_from(get::<i64>(row, 11)?).unwrap_or(0)),
+        payload: payload(row, 12)?,
     })
 }
 

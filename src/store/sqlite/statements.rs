@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::row::{CLAIMED_COLUMNS, EVENT_COLUMNS};
 use super::{
-    actions, bulk, claim, dead_letters, enqueue, inspect, lists, purge, reap, runs, settle, survey, transition,
+    actions, bulk, claim, dead_letters, enqueue, inspect, lists, purge, reap, runs, settle, stats, survey, transition,
 };
 use crate::store::table::Table;
 
@@ -95,4 +95,9 @@ statements! {
     run_forget: runs::FORGET,
     run: runs::RUN,
     runs: runs::RUNS,
+    stats_lanes: stats::LANES,
+    stats_count: stats::COUNT,
+    minute_add: stats::ADD_MINUTE,
+    minutes_forget: stats::FORGET_MINUTES,
+    minutes: stats::MINUTES,
 }

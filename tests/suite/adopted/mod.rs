@@ -7,6 +7,8 @@ pub mod prisma;
 mod side_by_side;
 mod sqlite;
 mod sqlite_fit;
+mod sqlite_stats;
+mod stats;
 mod unseen;
 
 use std::net::SocketAddr;

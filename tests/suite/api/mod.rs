@@ -8,6 +8,7 @@ mod events;
 mod outboxes;
 mod process;
 mod serving;
+mod stats;
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 mod doctor;
 mod operating;
 mod remote;
+mod stats;
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

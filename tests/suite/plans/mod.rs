@@ -150,6 +150,13 @@ async fn assert_all_bounded(session: &mut Session, way: &str) {
     ] {
         assert_bounded(session, way, &Call::new(call.to_owned(), 40)).await;
     }
+    // Counting looks at as many rows as it is told, and reads no more pages than that is worth.
+    let lanes = 30 + 24 * (LIVE_LANES + 2) + IN_FRONT;
+    assert_bounded(session, way, &Call::new("stats_lanes('', 200)".to_owned(), lanes)).await;
+    for rows in [100, 1_000] {
+        let counts = format!("stats_count({}, {rows}, {rows}, {rows})", types(&["backlog.one", IDLE_LANE, "history"]));
+        assert_bounded(session, way, &Call::new(counts, 4 * 2 * rows + 200 + IN_FRONT)).await;
+    }
     assert_lists_bounded(session, way).await;
     // Forty days are more than the history of the younger half.
     let purge = "purge(3456000000000, 3456000000000, 100)";

@@ -56,6 +56,7 @@ mod restarting;
 mod retention;
 mod runs;
 mod settling;
+mod stats;
 mod transitions;
 
 const LEASE: Duration = Duration::from_secs(60);

@@ -243,3 +243,8 @@ pub(super) fn is_of_a_value(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code).unwrap_or_default();
     code == "53200" || code.starts_with("22") || code.starts_with("54") || code.starts_with("XX")
 }
+
+/// Whether the server refuses what the statement says, whatever it is asked for: syntax, names, types, values in it.
+pub(super) fn is_of_the_statement(code: Option<&str>) -> bool {
+    code.is_some_and(|code| code.starts_with("42") && code != "42501" || code.starts_with("22"))
+}

@@ -235,6 +235,17 @@ impl<'a> Fit<'a> {
         })
     }
 
+    /// Whether an index leads from every status to each event type, so that each lane can be counted by itself.
+    pub(super) fn has_status_index(&self) -> bool {
+        let columns = &self.outbox.columns;
+        let whole = self.facts.indexes.iter().filter(|index| index.valid && index.predicate.is_none());
+        whole.map(|index| index.keys.iter()).any(|mut keys| {
+            let by_status = keys.next().is_some_and(|key| is_key(key, &columns.status));
+            let by_type = |event_type: &String| keys.next().is_some_and(|key| is_key(key, event_type));
+            by_status && columns.event_type.as_ref().is_none_or(by_type)
+        })
+    }
+
     /// Whether an index leads along the instants of creation, so that lists can be ordered by them.
     pub(super) fn has_creation_index(&self) -> bool {
         let created_at = &self.outbox.columns.created_at;
@@ -297,6 +308,10 @@ impl<'a> Fit<'a> {
         say(
             !self.has_lane_index(),
             "no index leads to the pending events of each type: lanes are found by reading all that is pending; `outboxd outbox inspect` says which index helps",
+        );
+        say(
+            !self.has_status_index(),
+            "no index leads from the status to each type: statistics count at most 100,000 pending, processing and dead events over all types, the longest due first",
         );
         let orders_otherwise = self.outbox.order_by.as_ref().is_some_and(|order_by| *order_by != columns.available_at);
         say(

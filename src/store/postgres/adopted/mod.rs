@@ -9,11 +9,13 @@ mod claim;
 mod enqueue;
 mod fit;
 mod lists;
+mod literals;
 mod names;
 mod operate;
 mod rows;
 mod settle;
 mod statements;
+mod stats;
 
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,10 +27,12 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use self::claim::is_of_the_statement;
 use self::fit::{Fit, PayloadKind};
 use self::statements::Statements;
 use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
 use super::inspect::read::{Relation, relation};
+use super::stats::figures;
 use crate::event::{Event, EventId, NewEvent, Status};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
@@ -37,7 +41,8 @@ use crate::store::description::Description;
 use crate::store::{
     Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
     DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey,
-    LaneFront, Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    LaneFront, Minute, MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats,
+    Store, StoreError, StoreOptions, Transition,
 };
 use crate::timestamp::Timestamp;
 
@@ -215,16 +220,6 @@ impl AdoptedStore {
         let lease_until = held.map(|at| Timestamp::from_micros(at.as_micros().saturating_add(lease)));
         Event { lease_until, ..event }
     }
-
-    fn refused(&self, why: &str) -> StoreError {
-        let reason = format!("outbox {:?} cannot do this: {why}", self.name());
-        StoreError::Data { source: reason.clone().into(), reason }
-    }
-}
-
-/// Whether the server refuses what the statement says, whatever it is asked for: syntax, names, types, values in it.
-fn is_of_the_statement(code: Option<&str>) -> bool {
-    code.is_some_and(|code| code.starts_with("42") && code != "42501" || code.starts_with("22"))
 }
 
 fn run_step<'c, A, T>(
@@ -367,6 +362,22 @@ impl Store for AdoptedStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.home.runs(page).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.count_lanes().await
+    }
+
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
+        self.home.add_minute(outbox, counts).await
+    }
+
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError> {
+        self.home.minutes(outbox, count).await
+    }
+
+    fn pool(&self) -> PoolFigures {
+        figures(self.caller.pool())
     }
 
     async fn abilities(&self) -> Result<Abilities, StoreError> {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::fit::{Fit, IdKind, PayloadKind};
 use super::lists::list_names;
+use super::literals::{literal, shown, tick};
 use crate::event::Status;
 use crate::store::micros;
 use crate::store::postgres::inspect::facts::{Column, Kind};
@@ -15,15 +16,6 @@ const MOST_ATTEMPTS: u32 = 30_000;
 
 /// The condition of a table whose rows all have what makes them claimable.
 pub(super) const NEVER: &str = "false";
-
-/// An SQL literal.
-fn literal(text: &str) -> String {
-    if text.contains('\\') {
-        format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-    } else {
-        format!("'{}'", text.replace('\'', "''"))
-    }
-}
 
 pub(super) fn names(fit: &Fit<'_>, max_payload_bytes: usize) -> Table {
     let (outbox, columns) = (fit.outbox, &fit.outbox.columns);
@@ -173,15 +165,6 @@ fn labels_of(fit: &Fit<'_>, mut table: Table) -> Table {
     table.with("status_word", word).with("has_skipped", labels.skipped.is_some().to_string())
 }
 
-/// One unit of an instant's precision in microseconds; 0 where it is as fine as the clock.
-fn tick(type_name: &str) -> u32 {
-    let precision = type_name.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    match precision.and_then(|(digits, _)| digits.parse::<u32>().ok()) {
-        Some(digits @ 0..=5) => 10_u32.pow(6 - digits),
-        Some(_) | None => 0,
-    }
-}
-
 /// The parts that several statements share.
 fn fragments(fit: &Fit<'_>, table: Table) -> Table {
     let columns = &fit.outbox.columns;
@@ -218,7 +201,8 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
     };
     let claimed = format!(
         "{{id_text}}, {{fence}}, {{event_type}}, {{subject}}, {in_claim}, {{headers}}, {{spent}}, \
-         {{max_attempts}}, {created_at}, {available_at}"
+         {{max_attempts}}, {created_at}, {available_at}, \
+         (extract(epoch FROM now() - {available_at}) * 1000000)::bigint"
     );
     let event = format!(
         "{{id_text}} AS id, coalesce({{event_type}}, '') AS event_type, {{subject}} AS subject, {{headers}} AS headers, \
@@ -233,17 +217,18 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
             "SELECT DISTINCT e.{type_column} AS event_type FROM {events} AS e WHERE e.{status} = {pending} AND {filter}",
         ),
     };
+    let lanes_in = |status: &str| match &columns.event_type {
+        None => table.render("SELECT {event_type} AS event_type"),
+        Some(_) => table.render(&include_str!("sql/lanes_by_index.sql").replace("{pending}", status)),
+    };
+    let [pending, processing, dead_letter] = ["{pending}", "{processing}", "{dead_letter}"].map(lanes_in);
     let (claimed, event) = (table.render(&claimed), table.render(&event));
-    let table = table.with("created_instant", created_at);
+    let table = table
+        .with("created_instant", created_at)
+        .with("lanes_pending", pending)
+        .with("lanes_processing", processing)
+        .with("lanes_dead_letter", dead_letter);
     list_names(fit, table.with("claimed_columns", claimed).with("event_columns", event).with("lanes", lanes))
-}
-
-/// An instant as it is read: infinite ones, and those that no calendar of ours holds, are brought to its ends.
-fn shown(instant: &str) -> String {
-    format!(
-        "CASE WHEN {instant} < '0001-01-02 00:00Z' THEN '0001-01-02 00:00Z'::timestamptz \
-         WHEN {instant} > '9999-12-30 00:00Z' THEN '9999-12-30 00:00Z'::timestamptz ELSE {instant} END"
-    )
 }
 
 /// The column of the end, as statements name it.

@@ -22,6 +22,12 @@ use crate::timestamp::Timestamp;
 type Skip = fn(&Statements) -> Query<'_, Postgres, PgArguments>;
 
 impl AdoptedStore {
+    /// What the table does not allow.
+    pub(super) fn refused(&self, why: &str) -> StoreError {
+        let reason = format!("outbox {:?} cannot do this: {why}", self.name());
+        StoreError::Data { source: reason.clone().into(), reason }
+    }
+
     /// One event as it is now.
     pub(super) async fn read_event(&self, id: &EventId, with_payload: bool) -> Result<Option<Event>, StoreError> {
         let Some(id) = self.known_id(id).await? else { return Ok(None) };

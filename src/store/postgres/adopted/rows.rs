@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use crate::event::{Event, EventId, Status};
 use crate::lease::{ClaimedEvent, Lease};
-use crate::store::postgres::rows::{optional_instant, timestamp};
+use crate::store::postgres::rows::{optional_instant, timestamp, waited};
 use crate::timestamp::Timestamp;
 
 /// An id.
@@ -46,6 +46,7 @@ pub(super) fn claimed(row: &PgRow) -> Result<ClaimedEvent, sqlx::Error> {
         max_attempts: row.try_get(8)?,
         created_at: instant(9)?.unwrap_or(available_at),
         available_at,
+        waited: waited(row.try_get::<Option<i64>, _>(11)?.unwrap_or(0)),
         deferred_for: None,
     })
 }

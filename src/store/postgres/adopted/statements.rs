@@ -17,6 +17,8 @@ macro_rules! statements {
             pub(super) has_subject: bool,
             pub(super) has_headers: bool,
             pub(super) has_skipped: bool,
+            /// Whether an index leads from each status to the types.
+            pub(super) counts_by_index: bool,
             pub(super) has_max_attempts: bool,
             /// Whether rows may lack what makes them claimable.
             pub(super) has_unreadable: bool,
@@ -35,6 +37,7 @@ macro_rules! statements {
                     payload_kind: fit.payload_kind(),
                     has_subject: columns.subject.is_some(),
                     has_headers: columns.headers.is_some(),
+                    counts_by_index: fit.has_status_index(),
                     has_skipped: fit.outbox.labels.skipped.is_some(),
                     has_max_attempts: columns.max_attempts.is_some(),
                     has_unreadable: names.render("{never_claimable}") != NEVER,
@@ -95,5 +98,8 @@ statements!(
     requeue,
     requeue_many,
     settle,
+    stats_count,
+    stats_grouped,
+    stats_lanes,
     survey,
 );

@@ -87,6 +87,10 @@ impl Fit<'_> {
                 said.push(text.to_owned());
             }
         };
+        say(
+            true,
+            "statistics count at most 100,000 pending, processing and dead events over all types, the longest due first",
+        );
         let has_skipped = self.outbox.labels.skipped.is_some();
         say(
             !has_skipped,

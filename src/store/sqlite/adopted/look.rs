@@ -1,13 +1,53 @@
 //! A look at some rows before the first claim: whether instants are kept as the description says. Taken for seconds,
 //! milliseconds would make every delayed event due at once, or none ever.
 
+use std::sync::Arc;
+
 use sqlx::{Row as _, SqliteConnection};
 
+use super::AdoptedStore;
+use super::instants::Form;
 use super::statements::Statements;
+use crate::store::StoreError;
 use crate::store::description::Instants;
+use crate::store::sqlite::error::from_sqlx;
 
 /// Seconds of 2001 and 2100: between these lies what an outbox holds.
 const USUAL: std::ops::Range<i64> = 978_307_200..4_102_444_800;
+
+impl AdoptedStore {
+    /// Lets the database judge what only it can, the filter, and looks whether instants are what they are taken for.
+    pub(super) async fn try_out(&self, statements: &Arc<Statements>) -> Result<(), StoreError> {
+        let asked = Arc::clone(statements);
+        let looked = self
+            .file
+            .read(move |connection| {
+                Box::pin(async move {
+                    match asked.is_due().bind(None::<String>).fetch_one(&mut *connection).await {
+                        Ok(_) => {}
+                        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("1") => {
+                            return Ok(Err(error.message().to_owned()));
+                        }
+                        Err(error) => return Err(from_sqlx(error)),
+                    }
+                    Ok(Ok(other_instants(&asked, connection).await.map_err(from_sqlx)?))
+                })
+            })
+            .await?;
+        match looked {
+            Ok(None) => Ok(()),
+            Ok(Some(other)) => {
+                let (column, taken) = (&self.description.columns.available_at, statements.due_form.described());
+                let key = Form(other).key();
+                Err(self.broken(&format!(
+                    "columns.available_at = {column:?} is taken as {taken}, but its rows look otherwise; valid is probably \
+                     instants = {key:?}"
+                )))
+            }
+            Err(message) => Err(self.broken(&format!("the database refuses its filter: {message}"))),
+        }
+    }
+}
 
 /// What the newest rows hold instead of what was described, when all of them do.
 pub(super) async fn other_instants(

@@ -23,6 +23,7 @@ mod plans;
 mod rows;
 mod settle;
 mod statements;
+mod stats;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,6 @@ use uuid::Uuid;
 
 use self::catalogue::{Relation, relation};
 use self::fit::{Fit, IdKind};
-use self::instants::Form;
 use self::statements::Statements;
 use super::SqliteStore;
 use super::error::from_sqlx;
@@ -48,7 +48,8 @@ use crate::store::description::Description;
 use crate::store::{
     Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
     DeadLetterPage, DeadLetterPosition, DeadLetterQuery, EnqueueError, Enqueued, EventPage, EventQuery, InFlightKey,
-    LaneFront, Peek, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Store, StoreError, StoreOptions, Transition,
+    LaneFront, Minute, MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats,
+    Store, StoreError, StoreOptions, Transition,
 };
 use crate::timestamp::Timestamp;
 
@@ -142,38 +143,6 @@ impl AdoptedStore {
         let statements = Arc::new(Statements::new(&Fit::new(&self.description, &facts)?));
         self.try_out(&statements).await?;
         Ok(statements)
-    }
-
-    /// Lets the database judge what only it can, the filter, and looks whether instants are what they are taken for.
-    async fn try_out(&self, statements: &Arc<Statements>) -> Result<(), StoreError> {
-        let asked = Arc::clone(statements);
-        let looked = self
-            .file
-            .read(move |connection| {
-                Box::pin(async move {
-                    match asked.is_due().bind(None::<String>).fetch_one(&mut *connection).await {
-                        Ok(_) => {}
-                        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("1") => {
-                            return Ok(Err(error.message().to_owned()));
-                        }
-                        Err(error) => return Err(from_sqlx(error)),
-                    }
-                    Ok(Ok(look::other_instants(&asked, connection).await.map_err(from_sqlx)?))
-                })
-            })
-            .await?;
-        match looked {
-            Ok(None) => Ok(()),
-            Ok(Some(other)) => {
-                let (column, taken) = (&self.description.columns.available_at, statements.due_form.described());
-                let key = Form(other).key();
-                Err(self.broken(&format!(
-                    "columns.available_at = {column:?} is taken as {taken}, but its rows look otherwise; valid is probably \
-                     instants = {key:?}"
-                )))
-            }
-            Err(message) => Err(self.broken(&format!("the database refuses its filter: {message}"))),
-        }
     }
 
     fn broken(&self, what: &str) -> StoreError {
@@ -375,6 +344,22 @@ impl Store for AdoptedStore {
 
     async fn runs(&self, page: &RunPage) -> Result<Vec<RunRecord>, StoreError> {
         self.home.runs(page).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.count_lanes().await
+    }
+
+    async fn add_minute(&self, outbox: &str, counts: MinuteCounts) -> Result<(), StoreError> {
+        self.home.add_minute(outbox, counts).await
+    }
+
+    async fn minutes(&self, outbox: &str, count: u16) -> Result<Vec<Minute>, StoreError> {
+        self.home.minutes(outbox, count).await
+    }
+
+    fn pool(&self) -> PoolFigures {
+        self.file.pool_figures()
     }
 
     async fn abilities(&self) -> Result<Abilities, StoreError> {

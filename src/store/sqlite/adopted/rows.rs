@@ -1,6 +1,7 @@
 //! From an adopted table's rows to values. Texts are read as bytes, for an application's rows may hold any.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -47,6 +48,7 @@ pub(super) fn claimed(row: &SqliteRow, payload_column: &str) -> Result<(ClaimedE
         max_attempts: row.try_get(6)?,
         created_at: instant(row, 7)?.unwrap_or(available_at),
         available_at,
+        waited: Duration::from_micros(u64::try_from(row.try_get::<Option<i64>, _>(13)?.unwrap_or(0)).unwrap_or(0)),
         deferred_for: None,
         payload: payload(row, 9)?,
         payload_bytes: row.try_get(10)?,

@@ -100,6 +100,7 @@ statements!(
     insert_new,
     is_due,
     note,
+    present,
     purge,
     purge_find,
     purge_notes,
@@ -109,5 +110,6 @@ statements!(
     requeue,
     sample,
     settle,
+    stats,
     unreadable,
 );

@@ -6,4 +6,4 @@ WHERE {key} IN (
     SELECT {key} FROM {events}
     WHERE {status} = {pending} AND {id} = ?1 AND NOT {is_untyped} AND {is_due} AND {id_is_sound} AND {filter}
 )
-RETURNING {claimed_columns}, {payload_in_claim}, {payload_bytes}, {has_payload}, {why_never}
+RETURNING {claimed_columns}, {payload_in_claim}, {payload_bytes}, {has_payload}, {why_never}, {now} - {available_us}

@@ -8,4 +8,4 @@ WHERE {key} IN (
     ORDER BY {order_by}, {id}
     LIMIT ?2
 )
-RETURNING {claimed_columns}, {payload_in_claim}, {payload_bytes}, {has_payload}, {why_never}
+RETURNING {claimed_columns}, {payload_in_claim}, {payload_bytes}, {has_payload}, {why_never}, {now} - {available_us}

@@ -1,0 +1,337 @@
+//! Counting what stands in the lanes, every now and then, and keeping what was counted.
+//!
+//! A count is bounded but not free, so it is made at least fifteen seconds after the last one and takes at most a twentieth
+//! of the time, however slow the database is. [`run`] does so while the service runs. Where nobody does, because the
+//! instance was asleep, a request that finds counts too old has them renewed and waits; two at once are never made. A request
+//! that goes away does not stop the count.
+
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use view::{LaneView, MinuteView, StatsView};
+
+use crate::handler::Pattern;
+use crate::metrics;
+use crate::processor::{Outboxes, Processor};
+use crate::run::{RunRecord, RunState, StopReason};
+use crate::store::{Minute, RunPage, Stats, StoreError};
+use crate::timestamp::Timestamp;
+
+/// The least time from one count to the next.
+const PERIOD: Duration = Duration::from_secs(15);
+/// The part of the time that counting may take, of all outboxes together: one in so many.
+const SHARE: u32 = 20;
+/// How much later than the next count is due a request finds the last one too old: nobody is counting.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long after a failure the next request is told of it instead of asking again.
+const FAILURE_HOLDS: Duration = Duration::from_secs(2);
+/// How often what has ended is written down, and durations are put into their buckets.
+const WRITE_EVERY: Duration = Duration::from_secs(10);
+/// Runs among which the last successful one is looked for.
+const RUNS_LOOKED_AT: u32 = 20;
+/// Minutes of the chart.
+const MINUTES: u16 = 60;
+
+/// What was counted last, of every outbox. Cheap to clone.
+#[derive(Clone)]
+pub struct Sampler {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    outboxes: Outboxes,
+    watched: Vec<Watched>,
+    /// Counts that requests have asked for.
+    tasks: TaskTracker,
+    last_successful_run: Mutex<Option<Timestamp>>,
+}
+
+/// One outbox and what is known of it.
+struct Watched {
+    processor: Processor,
+    /// Whoever holds it counts.
+    turn: tokio::sync::Mutex<()>,
+    last: Mutex<Last>,
+}
+
+/// How the last counts went.
+#[derive(Default, Clone)]
+struct Last {
+    snapshot: Option<Arc<Snapshot>>,
+    failed: Option<(Instant, String)>,
+}
+
+/// What was counted in one outbox.
+struct Snapshot {
+    taken: Instant,
+    /// How long after this count the next one is due.
+    pause: Duration,
+    stats: Stats,
+    minutes: Vec<Minute>,
+    last_run: Option<RunRecord>,
+}
+
+impl Snapshot {
+    fn is_fresh(&self) -> bool {
+        self.taken.elapsed() < self.pause + GRACE
+    }
+
+    /// How long it is until the next count is due.
+    fn wait(&self) -> Duration {
+        self.pause.saturating_sub(self.taken.elapsed())
+    }
+}
+
+impl Sampler {
+    /// A sampler that has counted nothing yet. Metrics exist from here on.
+    pub fn new(outboxes: impl Into<Outboxes>) -> Self {
+        let outboxes = outboxes.into();
+        metrics::exporter::install(outboxes.iter().map(Processor::outbox));
+        for (processor, event_type) in outboxes.iter().flat_map(named_types) {
+            metrics::expect_lane(processor.outbox(), event_type);
+        }
+        let watch = |processor: &Processor| Watched {
+            processor: processor.clone(),
+            turn: tokio::sync::Mutex::default(),
+            last: Mutex::default(),
+        };
+        let watched = outboxes.iter().map(watch).collect();
+        let shared = Shared { outboxes, watched, tasks: TaskTracker::new(), last_successful_run: Mutex::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The outboxes that it watches.
+    #[must_use]
+    pub fn outboxes(&self) -> &Outboxes {
+        &self.shared.outboxes
+    }
+
+    /// Renews what is too old. What fails stays as it is, and [`Sampler::view`] says why; it is not tried again so soon, so
+    /// that metrics come at once while a database is away.
+    pub async fn renew_all(&self) {
+        let may_succeed = |place: &usize| {
+            let last = self.shared.last(*place);
+            last.failed.as_ref().is_none_or(|(at, _)| at.elapsed() >= PERIOD + GRACE)
+        };
+        join_all((0..self.shared.watched.len()).filter(may_succeed).map(|place| self.fresh(place))).await;
+    }
+
+    /// Measures how connections are used, which changes too fast to be sampled.
+    pub fn note_connections(&self) {
+        for watched in &self.shared.watched {
+            let figures = watched.processor.store().pool();
+            metrics::connections(watched.processor.outbox(), figures.in_use, figures.idle, figures.max);
+        }
+    }
+
+    /// What stands in the lanes of this outbox, or of all.
+    ///
+    /// # Errors
+    /// The counts are too old and could not be renewed.
+    pub async fn view(&self, outbox: Option<&str>) -> Result<StatsView, StoreError> {
+        let is_asked_for = |place: &usize| {
+            let name = self.shared.watched[*place].processor.outbox();
+            outbox.is_none_or(|asked| asked == name)
+        };
+        let places = (0..self.shared.watched.len()).filter(is_asked_for);
+        let snapshots = join_all(places.map(async |place| {
+            let snapshot = self.fresh(place).await?;
+            Ok((&self.shared.watched[place].processor, snapshot))
+        }))
+        .await;
+        let snapshots = snapshots.into_iter().collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(StatsView::of(snapshots.iter().map(|(processor, snapshot)| (*processor, snapshot.as_ref()))))
+    }
+
+    /// A snapshot that is not too old.
+    async fn fresh(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        if let Some(known) = self.shared.known(place) {
+            return known;
+        }
+        let shared = Arc::clone(&self.shared);
+        let renewal = self.shared.tasks.spawn(async move { shared.renewed(place).await });
+        renewal.await.unwrap_or_else(|error| {
+            Err(StoreError::Internal { reason: "the count panicked".to_owned(), source: Some(Box::new(error)) })
+        })
+    }
+}
+
+impl Shared {
+    fn last(&self, place: usize) -> std::sync::MutexGuard<'_, Last> {
+        self.watched[place].last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may be answered without asking the database.
+    fn known(&self, place: usize) -> Option<Result<Arc<Snapshot>, StoreError>> {
+        let last = self.last(place).clone();
+        if let Some(snapshot) = last.snapshot.filter(|snapshot| snapshot.is_fresh()) {
+            return Some(Ok(snapshot));
+        }
+        let (_, reason) = last.failed.filter(|(at, _)| at.elapsed() < FAILURE_HOLDS)?;
+        Some(Err(StoreError::Unavailable { reason, source: None }))
+    }
+
+    /// Counts, unless somebody has done so while this one waited for its turn.
+    async fn renewed(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        let _turn = self.watched[place].turn.lock().await;
+        match self.known(place) {
+            Some(known) => known,
+            None => self.count(place).await,
+        }
+    }
+
+    async fn count(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        match self.snapshot(place).await {
+            Ok((snapshot, last_success)) => {
+                let snapshot = Arc::new(snapshot);
+                *self.last(place) = Last { snapshot: Some(Arc::clone(&snapshot)), failed: None };
+                self.measure(place, &snapshot, last_success);
+                Ok(snapshot)
+            }
+            Err(error) => {
+                self.last(place).failed = Some((Instant::now(), error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks one outbox; also when its last run without an error ended.
+    async fn snapshot(&self, place: usize) -> Result<(Snapshot, Option<Timestamp>), StoreError> {
+        let processor = &self.watched[place].processor;
+        let (store, taken) = (processor.store(), Instant::now());
+        let stats = store.stats().await?;
+        let minutes = store.minutes(processor.outbox(), MINUTES).await?;
+        let runs = store.runs(&RunPage { after: None, limit: RUNS_LOOKED_AT }).await?;
+        let last_success = runs.iter().find_map(ended_well);
+        let pause = pause_after(taken.elapsed(), self.watched.len());
+        let snapshot = Snapshot { taken, pause, stats, minutes, last_run: runs.into_iter().next() };
+        Ok((snapshot, last_success))
+    }
+
+    /// Makes a count, unless a request has had it made meanwhile.
+    async fn count_when_due(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        let _turn = self.watched[place].turn.lock().await;
+        let known = self.last(place).snapshot.clone();
+        match known.filter(|snapshot| !snapshot.wait().is_zero()) {
+            Some(known) => Ok(known),
+            None => self.count(place).await,
+        }
+    }
+
+    fn measure(&self, place: usize, snapshot: &Snapshot, last_success: Option<Timestamp>) {
+        let processor = &self.watched[place].processor;
+        let lanes = snapshot.stats.lanes.iter().map(|lane| metrics::Lane {
+            event_type: &lane.event_type,
+            due: lane.due,
+            scheduled: lane.scheduled,
+            processing: lane.processing,
+            dead_letter: lane.dead_letter,
+            oldest_due_seconds: lane.oldest_due_micros.map_or(0.0, seconds),
+            routed: processor.registry().route_for(&lane.event_type).is_some(),
+        });
+        metrics::lanes(processor.outbox(), lanes);
+        let as_of = |place: usize| self.last(place).snapshot.as_ref().map(|snapshot| snapshot.stats.as_of);
+        let oldest: Option<Vec<Timestamp>> = (0..self.watched.len()).map(as_of).collect();
+        if let Some(oldest) = oldest.and_then(|all| all.into_iter().min()) {
+            metrics::stats_succeeded(seconds(oldest.as_micros()));
+        }
+        let mut known = self.last_successful_run.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = (*known).max(last_success);
+        if let Some(at) = *known {
+            metrics::last_successful_run(seconds(at.as_micros()));
+        }
+    }
+}
+
+/// The types that routes name, each with the outbox that it is of.
+fn named_types(processor: &Processor) -> impl Iterator<Item = (&Processor, &str)> {
+    let patterns = processor.registry().routes().iter().flat_map(|route| &route.types);
+    patterns.filter_map(move |pattern| match pattern {
+        Pattern::Exact(event_type) => Some((processor, event_type.as_str())),
+        Pattern::Prefix(_) | Pattern::All => None,
+    })
+}
+
+/// How long to leave a database alone that has just counted for so long, one of so many outboxes.
+fn pause_after(took: Duration, outboxes: usize) -> Duration {
+    let rest = SHARE.saturating_mul(u32::try_from(outboxes).unwrap_or(u32::MAX)).saturating_sub(1);
+    PERIOD.max(took.saturating_mul(rest))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "microseconds since 1970 stay below 2^53 for two hundred years")]
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// When a run ended, if it ended without an error.
+fn ended_well(run: &RunRecord) -> Option<Timestamp> {
+    let report = &run.report;
+    let is_well = report.state == RunState::Finished && report.stop_reason != Some(StopReason::Error);
+    let took = i64::try_from(report.duration_ms).unwrap_or(0).saturating_mul(1_000);
+    is_well.then(|| Timestamp::from_micros(run.started_at.as_micros().saturating_add(took)))
+}
+
+/// Counts every outbox until `shutdown` is cancelled, each by itself, and writes down what has ended. A failure is logged
+/// once until a count succeeds again.
+pub async fn run(sampler: Sampler, shutdown: CancellationToken) {
+    let shared = &sampler.shared;
+    let counting = join_all((0..shared.watched.len()).map(|place| watch(shared, place, &shutdown)));
+    tokio::join!(counting, write_down(&shared.outboxes, &shutdown));
+    shared.tasks.close();
+    shared.tasks.wait().await;
+}
+
+async fn watch(shared: &Shared, place: usize, shutdown: &CancellationToken) {
+    let mut failing = false;
+    while !shutdown.is_cancelled() {
+        let counted = tokio::select! {
+            () = shutdown.cancelled() => return,
+            counted = shared.count_when_due(place) => counted,
+        };
+        let outbox = shared.watched[place].processor.outbox();
+        let pause = match &counted {
+            Ok(snapshot) => snapshot.wait(),
+            Err(error) => {
+                if !failing {
+                    tracing::error!(outbox, %error, "events could not be counted; it is tried every few seconds");
+                }
+                PERIOD
+            }
+        };
+        failing = counted.is_err();
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+async fn write_down(outboxes: &Outboxes, shutdown: &CancellationToken) {
+    while !shutdown.is_cancelled() {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(WRITE_EVERY) => {}
+        }
+        outboxes.iter().for_each(Processor::write_down_minute);
+        metrics::exporter::upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_takes_a_twentieth_of_the_time_at_most_however_many_outboxes_there_are() {
+        let second = Duration::from_secs(1);
+        assert_eq!(pause_after(second / 100, 1), PERIOD);
+        assert_eq!(pause_after(second, 1), second * 19);
+        assert_eq!(pause_after(second, 3), second * 59);
+    }
+}

@@ -1,0 +1,2 @@
+-- outbox: the present instant
+SELECT {now}
