@@ -18,6 +18,7 @@ pub mod sqlite;
 mod stats;
 pub mod table;
 mod types;
+mod written;
 
 use std::time::Duration;
 

@@ -11,39 +11,8 @@ use super::rows::{date_time, front, lease, timestamp};
 use crate::event::{EventId, Status};
 use crate::lease::Lease;
 use crate::outcome::{Change, Settlement};
+use crate::store::written::Written;
 use crate::store::{Position, ReapLane, ReapPage, Reaped, StoreError, micros};
-
-/// What a change writes into its event's row, whatever the table.
-pub(super) struct Written<'a> {
-    /// The new status.
-    pub(super) status: Status,
-    /// Attempts that it spends.
-    pub(super) spent: i32,
-    /// Microseconds until it is due; `None` keeps the due time.
-    pub(super) delay: Option<i64>,
-    /// Whether it also waits for the end of the lease.
-    pub(super) after_lease: bool,
-    /// `None` keeps the last one.
-    pub(super) error: Option<&'a String>,
-}
-
-impl<'a> Written<'a> {
-    pub(super) fn of(change: &'a Change) -> Self {
-        let (status, spent, delay, after_lease, error) = match change {
-            Change::Complete => (Status::Completed, 0, None, false, None),
-            Change::Retry { delay, after_lease, error } => {
-                (Status::Pending, 1, Some(*delay), *after_lease, Some(error))
-            }
-            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason)),
-            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason)),
-            Change::DeadLetter { spends_attempt, error } => {
-                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error))
-            }
-            Change::Release => (Status::Pending, 0, None, false, None),
-        };
-        Self { status, spent, delay: delay.map(micros), after_lease, error }
-    }
-}
 
 /// Settlements as the statement takes them: one array per field, in the order of the ids.
 #[derive(Default)]

@@ -9,7 +9,8 @@ use super::rows::{id, lease, status};
 use crate::event::EventId;
 use crate::lease::Lease;
 use crate::outcome::Settlement;
-use crate::store::postgres::settle::{Written, latest_by_id};
+use crate::store::postgres::settle::latest_by_id;
+use crate::store::written::Written;
 use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
 
 /// Settlements as the statement takes them: one array per field.

@@ -9,39 +9,9 @@ use super::AdoptedStore;
 use super::rows::{id, status, text};
 use crate::event::{EventId, Status};
 use crate::lease::Lease;
-use crate::outcome::{Change, Settlement};
+use crate::outcome::Settlement;
+use crate::store::written::Written;
 use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
-
-/// What a change writes.
-struct Written {
-    status: Status,
-    /// Attempts that it spends.
-    spent: i32,
-    /// Microseconds until it is due; `None` keeps the due time.
-    delay: Option<i64>,
-    /// Whether it also waits for the end of the lease.
-    after_lease: bool,
-    /// `None` keeps the last one.
-    error: Option<String>,
-}
-
-impl Written {
-    fn of(change: &Change) -> Self {
-        let (status, spent, delay, after_lease, error) = match change {
-            Change::Complete => (Status::Completed, 0, None, false, None),
-            Change::Retry { delay, after_lease, error } => {
-                (Status::Pending, 1, Some(*delay), *after_lease, Some(error))
-            }
-            Change::Defer { delay, reason } => (Status::Pending, 0, Some(*delay), false, Some(reason)),
-            Change::Skip { reason } => (Status::Skipped, 0, None, false, Some(reason)),
-            Change::DeadLetter { spends_attempt, error } => {
-                (Status::DeadLetter, i32::from(*spends_attempt), None, false, Some(error))
-            }
-            Change::Release => (Status::Pending, 0, None, false, None),
-        };
-        Self { status, spent, delay: delay.map(micros), after_lease, error: error.cloned() }
-    }
-}
 
 impl AdoptedStore {
     /// Writes all settlements in one transaction.
@@ -49,13 +19,12 @@ impl AdoptedStore {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let settlements: Vec<(Lease, Written)> =
-            settlements.iter().map(|settlement| (settlement.lease.clone(), Written::of(&settlement.change))).collect();
+        let settlements = settlements.to_vec();
         self.call(move |statements, connection| {
             Box::pin(async move {
                 let mut applied = Vec::new();
-                for (lease, written) in settlements {
-                    let Written { status, spent, delay, after_lease, error } = written;
+                for Settlement { lease, change, .. } in settlements {
+                    let Written { status, spent, delay, after_lease, error } = Written::of(&change);
                     let is_lacking = status == Status::Skipped && !statements.has_skipped;
                     let status = if is_lacking { Status::Completed } else { status };
                     let query = statements
@@ -66,7 +35,7 @@ impl AdoptedStore {
                         .bind(spent)
                         .bind(delay)
                         .bind(after_lease)
-                        .bind(error);
+                        .bind(error.cloned());
                     if query.execute(&mut *connection).await?.rows_affected() > 0 {
                         applied.push(lease);
                     }
