@@ -50,6 +50,7 @@ struct AttemptText {
     outcome: String,
     status_code: Option<i64>,
     error: Option<String>,
+    response: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -117,6 +118,9 @@ pub(super) fn event(event: EventText) -> String {
         let error = attempt.error.as_deref().map_or_else(String::new, |error| format!(": {}", plain(error)));
         let _ =
             writeln!(lines, "attempt {number} {started_at} {} after {duration_ms} ms{status}{error}", plain(outcome));
+        if let Some(response) = attempt.response.as_deref().filter(|response| !response.is_empty()) {
+            let _ = writeln!(lines, "  answer    {}", plain(response));
+        }
     }
     for action in event.actions_log {
         let ActionText { action, actor, at, note } = action;

@@ -96,7 +96,7 @@ async fn write(shared: &Shared, settlements: Vec<Settlement>, patience: Duration
         }
     }
     let settled = Settled { settlements: settlements.into_iter().zip(fates.of_each).collect(), failure: fates.failure };
-    settled.log_dead_letters();
+    settled.log_dead_letters(&shared.outbox);
     settled.tally(shared);
     settled
 }
@@ -182,10 +182,10 @@ impl Settled {
     }
 
     /// One line for each event that will not be tried again: what somebody looks for at night.
-    fn log_dead_letters(&self) {
+    fn log_dead_letters(&self, outbox: &str) {
         for (settlement, fate) in &self.settlements {
-            if let (Change::DeadLetter { .. }, Fate::Applied) = (&settlement.change, fate) {
-                tracing::warn!(event_id = %settlement.lease.event_id, "an event has become a dead letter");
+            if let (Change::DeadLetter { error, .. }, Fate::Applied) = (&settlement.change, fate) {
+                tracing::warn!(event_id = %settlement.lease.event_id, outbox, error, "an event has become a dead letter");
             }
         }
     }

@@ -42,7 +42,14 @@ pub(super) fn store_error(error: Error) -> StoreError {
         }
         Error::Database(database) => {
             let code = database.code().unwrap_or_default().into_owned();
-            by_code(&code, error)
+            let constraint = database.constraint().map(str::to_owned);
+            match (by_code(&code, error), constraint) {
+                // Its name is the schema's and tells no value.
+                (StoreError::Data { reason, source }, Some(name)) => {
+                    StoreError::Data { reason: format!("{reason}, constraint {name:?}"), source }
+                }
+                (error, _) => error,
+            }
         }
         Error::Io(_) => unavailable("the connection failed", error),
         Error::Tls(_) => unavailable("TLS failed", error),

@@ -154,3 +154,20 @@ async fn a_label_that_the_column_would_cut_is_refused() {
         "{error:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_the_tables_own_rules_do_not_let_go_holds_nobody_up() {
+    let (sql, store) = jobs("integer", None).await;
+    sql.sql("ALTER TABLE jobs ADD CONSTRAINT never_dead CHECK (status <> 'dead')").await;
+    sql.sql(
+        "INSERT INTO jobs (id, status, attempts, locked) VALUES
+         (1, 'busy', 2, now() - interval '1 hour'), (2, 'busy', 0, now() - interval '1 hour')",
+    )
+    .await;
+    let lanes = [outboxd::store::ReapLane { event_type: "a".to_owned(), after: None }];
+    let page = store.reap(&lanes, 100).await.unwrap();
+    assert_eq!(page.reaped.iter().map(|reaped| reaped.event_id.to_string()).collect::<Vec<_>>(), ["2"]);
+    let error = store.reap_by_id(&EventId::from_text("1")).await.unwrap_err();
+    assert!(error.to_string().contains("never_dead"), "{error}");
+    assert_eq!(store.claim(&one_lane("a", 10)).await.unwrap().len(), 1, "its neighbour goes on");
+}

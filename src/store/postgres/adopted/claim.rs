@@ -25,7 +25,17 @@ impl AdoptedStore {
     /// The lanes with something pending or expired. Rows that nobody could ever claim are buried on the way.
     pub(super) async fn find_lanes(&self, after: Option<&str>, limit: u32) -> Result<Vec<LaneFront>, StoreError> {
         if self.statements().await?.has_unreadable {
-            self.bury_unreadable().await?;
+            match self.bury_unreadable().await {
+                Err(StoreError::Data { reason, .. }) => {
+                    let outbox = self.name();
+                    tracing::error!(
+                        outbox,
+                        reason,
+                        "events without a type or a due time cannot become dead letters: the table refuses it"
+                    );
+                }
+                buried => buried?,
+            }
         }
         let fronts = self
             .read((), |statements, (), connection| {

@@ -13,6 +13,9 @@ use crate::store::postgres::settle::latest_by_id;
 use crate::store::written::Written;
 use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
 
+/// Expired claims that are taken back one by one, where all at once was refused.
+const MOST_ONE_BY_ONE: i64 = 1_000;
+
 /// Settlements as the statement takes them: one array per field.
 #[derive(Default)]
 struct Arrays {
@@ -80,16 +83,45 @@ impl AdoptedStore {
     /// Takes back expired claims of these types.
     pub(super) async fn reap_lanes(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
         let types: Vec<String> = lanes.iter().map(|lane| lane.event_type.clone()).collect();
-        let reaped: Vec<Reaped> = self
-            .call((types, i64::from(page)), |statements, (types, page), connection| {
+        let taken: Result<Vec<Reaped>, StoreError> = self
+            .call((types.clone(), i64::from(page)), |statements, (types, page), connection| {
                 Box::pin(async move {
                     let rows = statements.reap().bind(types).bind(page).fetch_all(connection).await?;
                     rows.iter().map(reaped).collect()
                 })
             })
-            .await?;
+            .await;
+        let reaped = match taken {
+            // A row that the application's own rules do not let go must not hold the others.
+            Err(StoreError::Data { .. }) => self.reap_each(types).await?,
+            taken => taken?,
+        };
         let is_full = u32::try_from(reaped.len()).is_ok_and(|count| count >= page);
         Ok(ReapPage { unfinished: if is_full { lanes.to_vec() } else { Vec::new() }, reaped })
+    }
+
+    /// Takes back expired claims of these types one by one, and says which the table refuses to let go.
+    async fn reap_each(&self, types: Vec<String>) -> Result<Vec<Reaped>, StoreError> {
+        let expired: Vec<EventId> = self
+            .read(types, |statements, types, connection| {
+                Box::pin(async move {
+                    let rows = statements.expired().bind(types).bind(MOST_ONE_BY_ONE).fetch_all(connection).await?;
+                    rows.iter().map(id).collect()
+                })
+            })
+            .await?;
+        let mut reaped = Vec::new();
+        for event_id in expired {
+            match self.reap_one(&event_id).await {
+                Ok(taken) => reaped.extend(taken),
+                Err(StoreError::Data { reason, .. }) => {
+                    let outbox = self.name();
+                    tracing::error!(outbox, %event_id, reason, "an expired claim cannot be taken back: the table refuses the change");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reaped)
     }
 
     /// Takes back this event's claim if it has expired.

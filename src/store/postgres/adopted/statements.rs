@@ -80,6 +80,7 @@ statements!(
     event,
     events,
     events_rising,
+    expired,
     expired_types,
     extend,
     find_dead,

@@ -13,6 +13,9 @@ use crate::outcome::Settlement;
 use crate::store::written::Written;
 use crate::store::{ReapLane, ReapPage, Reaped, StoreError, micros};
 
+/// Expired claims that are taken back one by one, where all at once was refused.
+const MOST_ONE_BY_ONE: u32 = 1_000;
+
 impl AdoptedStore {
     /// Writes all settlements in one transaction.
     pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Lease>, StoreError> {
@@ -64,16 +67,46 @@ impl AdoptedStore {
     pub(super) async fn reap_lanes(&self, lanes: &[ReapLane], page: u32) -> Result<ReapPage, StoreError> {
         let types: Vec<&str> = lanes.iter().map(|lane| lane.event_type.as_str()).collect();
         let types = serde_json::json!(types).to_string();
-        let reaped: Vec<Reaped> = self
+        let asked = types.clone();
+        let taken: Result<Vec<Reaped>, StoreError> = self
             .call(move |statements, connection| {
                 Box::pin(async move {
-                    let rows = statements.reap().bind(types).bind(page).fetch_all(connection).await?;
+                    let rows = statements.reap().bind(asked).bind(page).fetch_all(connection).await?;
                     rows.iter().map(reaped).collect()
                 })
             })
-            .await?;
+            .await;
+        let reaped = match taken {
+            // A row that the application's own rules do not let go must not hold the others.
+            Err(StoreError::Data { .. }) => self.reap_each(types).await?,
+            taken => taken?,
+        };
         let is_full = u32::try_from(reaped.len()).is_ok_and(|count| count >= page);
         Ok(ReapPage { unfinished: if is_full { lanes.to_vec() } else { Vec::new() }, reaped })
+    }
+
+    /// Takes back expired claims of these types one by one, and says which the table refuses to let go.
+    async fn reap_each(&self, types: String) -> Result<Vec<Reaped>, StoreError> {
+        let expired: Vec<EventId> = self
+            .read(move |statements, connection| {
+                Box::pin(async move {
+                    let rows = statements.expired().bind(types).bind(MOST_ONE_BY_ONE).fetch_all(connection).await?;
+                    rows.iter().map(|row| id(row, 0)).collect()
+                })
+            })
+            .await?;
+        let mut reaped = Vec::new();
+        for event_id in expired {
+            match self.reap_one(&event_id).await {
+                Ok(taken) => reaped.extend(taken),
+                Err(StoreError::Data { reason, .. }) => {
+                    let outbox = self.name();
+                    tracing::error!(outbox, %event_id, reason, "an expired claim cannot be taken back: the table refuses the change");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reaped)
     }
 
     /// Takes back this event's claim if it has expired.
