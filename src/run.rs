@@ -183,10 +183,11 @@ impl RunReport {
         }
     }
 
-    /// Whether the run changed nothing.
+    /// Whether the run changed nothing and nothing went wrong: of such runs only some are kept.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.claimed == 0 && self.reaped == 0 && self.purged == 0
+        let failed = self.stop_reason == Some(StopReason::Error);
+        self.claimed == 0 && self.reaped == 0 && self.purged == 0 && !failed
     }
 
     /// Remembers a dead letter, up to the cap.

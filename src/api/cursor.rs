@@ -49,7 +49,7 @@ impl List {
 
     /// The place behind which a cursor goes on.
     pub fn place(self, cursor: &str) -> Answer<(Timestamp, EventId)> {
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok().filter(|bytes| bytes.len() > LEAST_BYTES);
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok().filter(|bytes| bytes.len() >= LEAST_BYTES);
         let bytes = bytes.ok_or_else(not_a_cursor)?;
         let (list, place) = bytes.split_at(LIST_BYTES);
         if list != self.0 {

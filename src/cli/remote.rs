@@ -19,12 +19,15 @@ use serde::{Deserialize, Serialize};
 use super::global::Global;
 use super::inside::Inside;
 use super::output::NotUnderstood;
+use super::shown::plain;
 use crate::config::{Environment, Secret, ServerAddress};
 
 /// How long one request may take: one that changes 10,000 events is not done at once.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server may take to accept a connection.
 const DIAL: Duration = Duration::from_secs(10);
+/// Bytes of an answer; the largest page of events is far smaller.
+const MOST_ANSWERED: usize = 256 << 20;
 
 /// Whom a command asks: a server, or else the database itself.
 #[derive(Debug, Clone, Default, Args)]
@@ -209,9 +212,16 @@ impl Server {
             let error = error.without_url();
             anyhow!("{} cannot be asked: {}", self.base, innermost(&error))
         };
-        let answer = request.send().await.map_err(unreachable)?;
+        let mut answer = request.send().await.map_err(unreachable)?;
         let status = answer.status();
-        Ok((status, answer.text().await.map_err(unreachable)?))
+        let mut body = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(unreachable)? {
+            if body.len() + part.len() > MOST_ANSWERED {
+                bail!("{} answers with more than {MOST_ANSWERED} bytes: is this an outboxd server?", self.base);
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, String)]) -> anyhow::Result<Url> {
@@ -239,15 +249,15 @@ impl Server {
             StatusCode::UNAUTHORIZED => "; check OUTBOXD_API_TOKEN or --token-file",
             _ => "",
         };
-        let state = problem.event_status.map_or_else(String::new, |status| format!("; it is {status}"));
+        let state = problem.event_status.map_or_else(String::new, |status| format!("; it is {}", plain(&status)));
         let mut lines = String::new();
         // A single field already stands in the sentence.
         if problem.errors.len() > 1 {
             for FieldText { pointer, detail } in &problem.errors {
-                let _ = write!(lines, "\n  {pointer}: {detail}");
+                let _ = write!(lines, "\n  {}: {}", plain(pointer), plain(detail));
             }
         }
-        anyhow!("{detail}{state}{advice} ({code}){lines}")
+        anyhow!("{}{state}{advice} ({}){lines}", plain(&detail), plain(&code))
     }
 }
 

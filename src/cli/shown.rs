@@ -82,7 +82,7 @@ pub(super) fn page(page: Page, nothing: &str) -> String {
         table(std::iter::once(head).chain(rows))
     };
     if let Some(cursor) = page.next_cursor {
-        let _ = write!(shown, "\nthere is more: --cursor {cursor}");
+        let _ = write!(shown, "\nthere is more: --cursor {}", plain(&cursor));
     }
     shown
 }
@@ -116,8 +116,12 @@ pub(super) fn event(event: EventText) -> String {
         let AttemptText { number, started_at, duration_ms, outcome, .. } = &attempt;
         let status = attempt.status_code.map_or_else(String::new, |code| format!(" {code}"));
         let error = attempt.error.as_deref().map_or_else(String::new, |error| format!(": {}", plain(error)));
-        let _ =
-            writeln!(lines, "attempt {number} {started_at} {} after {duration_ms} ms{status}{error}", plain(outcome));
+        let _ = writeln!(
+            lines,
+            "attempt {number} {} {} after {duration_ms} ms{status}{error}",
+            plain(started_at),
+            plain(outcome)
+        );
         if let Some(response) = attempt.response.as_deref().filter(|response| !response.is_empty()) {
             let _ = writeln!(lines, "  answer    {}", plain(response));
         }
@@ -125,7 +129,7 @@ pub(super) fn event(event: EventText) -> String {
     for action in event.actions_log {
         let ActionText { action, actor, at, note } = action;
         let note = note.map_or_else(String::new, |note| format!(": {}", plain(&note)));
-        let _ = writeln!(lines, "{action} {at} by {}{note}", plain(&actor));
+        let _ = writeln!(lines, "{} {} by {}{note}", plain(&action), plain(&at), plain(&actor));
     }
     lines.truncate(lines.trim_end().len());
     lines
@@ -153,11 +157,12 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A text whose control characters are written out.
-fn plain(text: &str) -> String {
+/// A text whose control characters are written out, and those that would turn the order of what stands around them.
+pub(super) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if letter.is_control() { shown.extend(letter.escape_default()) } else { shown.push(letter) }
+        let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if letter.is_control() || turns { shown.extend(letter.escape_default()) } else { shown.push(letter) }
     }
     shown
 }

@@ -11,6 +11,8 @@ use super::list::{ATTEMPTS, DEAD_LETTERS};
 
 /// Types with a label of their own.
 pub const MOST_TYPES: usize = 100;
+/// Bytes of a type with a label of its own: an adopted table's may be of any length.
+const LONGEST: usize = 200;
 /// The label of all others.
 pub const OTHER: &str = "_other";
 
@@ -56,7 +58,7 @@ struct Types {
 
 impl Types {
     fn get(&self, event_type: &str) -> Option<&Arc<TypeCounters>> {
-        let full = self.known.len() >= MOST_TYPES;
+        let full = self.known.len() >= MOST_TYPES || event_type.len() > LONGEST;
         self.known.get(event_type).or(self.other.as_ref().filter(|_| full))
     }
 
@@ -64,7 +66,7 @@ impl Types {
         if let Some(there) = self.get(event_type) {
             return Arc::clone(there);
         }
-        if self.known.len() < MOST_TYPES {
+        if self.known.len() < MOST_TYPES && event_type.len() <= LONGEST {
             let new = Arc::new(TypeCounters::new(event_type));
             self.known.insert(event_type.to_owned(), Arc::clone(&new));
             return new;

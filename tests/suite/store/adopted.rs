@@ -165,9 +165,19 @@ async fn a_row_that_the_tables_own_rules_do_not_let_go_holds_nobody_up() {
     )
     .await;
     let lanes = [outboxd::store::ReapLane { event_type: "a".to_owned(), after: None }];
-    let page = store.reap(&lanes, 100).await.unwrap();
-    assert_eq!(page.reaped.iter().map(|reaped| reaped.event_id.to_string()).collect::<Vec<_>>(), ["2"]);
-    let error = store.reap_by_id(&EventId::from_text("1")).await.unwrap_err();
+    // The server tells of a refusal a moment before it lets the rows go, which others pass over until then.
+    let reaped = loop {
+        let page = store.reap(&lanes, 100).await.unwrap();
+        if !page.reaped.is_empty() {
+            break page.reaped;
+        }
+    };
+    assert_eq!(reaped.iter().map(|reaped| reaped.event_id.to_string()).collect::<Vec<_>>(), ["2"]);
+    let error = loop {
+        if let Err(error) = store.reap_by_id(&EventId::from_text("1")).await {
+            break error;
+        }
+    };
     assert!(error.to_string().contains("never_dead"), "{error}");
     assert_eq!(store.claim(&one_lane("a", 10)).await.unwrap().len(), 1, "its neighbour goes on");
 }

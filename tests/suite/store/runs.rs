@@ -55,6 +55,15 @@ store_test!(idle_runs_are_thinned_to_one_a_minute, |store, sql| {
     assert_eq!(all(&store).await.len(), 3);
 });
 
+store_test!(a_run_that_failed_is_kept_and_thins_no_other, |store, sql| {
+    let failed = || RunReport { stop_reason: Some(StopReason::Error), ..finished(Uuid::now_v7(), 0) };
+    let (one, two, good) = (failed(), failed(), finished(Uuid::now_v7(), 0));
+    for report in [&one, &good, &two] {
+        store.save_run(report, Trigger::Poller, BUDGET).await.unwrap();
+    }
+    assert_eq!(all(&store).await.len(), 3);
+});
+
 store_test!(an_idle_run_that_was_begun_is_kept, |store, sql| {
     store.save_run(&finished(Uuid::now_v7(), 0), Trigger::Cli, BUDGET).await.unwrap();
     let begun = Uuid::now_v7();

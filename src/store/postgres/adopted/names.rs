@@ -186,7 +186,8 @@ fn fragments(fit: &Fit<'_>, table: Table) -> Table {
         None => "NULL::timestamptz".to_owned(),
     };
     let dead_at = format!("coalesce({processed_at}, {available_at}, {created_at}, 'epoch'::timestamptz)");
-    let ended_at = if columns.processed_at.is_some() { dead_at.clone() } else { created_at.clone() };
+    // Where nobody has written when an event ended, nobody can tell how long ago that was: it stays.
+    let ended_at = processed_at.clone();
     let table = table
         .with("payload_text", payload_text)
         .with("payload_value", payload_value)

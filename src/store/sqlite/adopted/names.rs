@@ -227,7 +227,8 @@ fn columns_read(fit: &Fit<'_>, parts: &Parts, table: Table) -> Table {
     let created_us = read(&columns.created_at);
     let processed_us = columns.processed_at.as_ref().map_or_else(|| "NULL".to_owned(), read);
     let dead_us = format!("coalesce({processed_us}, {}, {created_us}, 0)", parts.available_us);
-    let ended_us = if columns.processed_at.is_some() { &dead_us } else { &created_us };
+    // Where nobody has written when an event ended, nobody can tell how long ago that was: it stays.
+    let ended_us = &processed_us;
     let (subject, headers) = (optional(columns.subject.as_ref()), optional(columns.headers.as_ref()));
     let last_error = optional(columns.last_error.as_ref());
     let Parts { spent, max_attempts, fence, available_us, locked_us, event_type, status_word, .. } = parts;

@@ -124,3 +124,17 @@ on_every_table!(purge_deletes_what_is_done_and_old_and_nothing_else, |ground| {
     assert_eq!(ground.sql.count("SELECT count(*) FROM {events}").await, 4);
     assert_eq!(ground.event(&done[3]).await.status, Status::Completed);
 });
+
+on_every_table!(what_has_no_instant_of_its_end_is_never_purged, |ground| {
+    if ground.is_own {
+        return;
+    }
+    let lease = ground.claimed().await.lease;
+    assert!(ground.settle(&lease, Change::Complete).await);
+    let id = &lease.event_id;
+    ground.sql.age(id, Duration::from_hours(24) * 90).await;
+    ground.sql.sql(&format!("UPDATE {{events}} SET {{processed_at}} = NULL WHERE {{id}} = '{id}'")).await;
+    ground.sql.make_due(id).await;
+    assert_eq!(ground.store.purge(Duration::from_secs(1), Duration::from_secs(1), 100).await.unwrap(), 0);
+    assert_eq!(ground.event(id).await.status, Status::Completed);
+});
