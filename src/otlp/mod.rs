@@ -5,25 +5,27 @@
 //! nobody waits for room in the queue, and what was not taken is not sent again.
 
 mod endpoint;
+mod losses;
 mod wire;
 
 use std::error::Error;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use endpoint::{Endpoint, EndpointProblem};
 
+use self::losses::Losses;
 use crate::span::Span;
 
 /// Spans that wait to be posted; a few megabytes at most.
@@ -34,8 +36,6 @@ const MAX_BATCH: usize = 512;
 const LINGER: Duration = Duration::from_secs(1);
 /// How long a collector may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the log says that spans are lost.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
 /// Collectors commonly close a connection that was idle for longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -96,8 +96,8 @@ impl Exporter {
         let tracer = Tracer { queue: sender, dropped: Arc::clone(&dropped) };
         let stop = CancellationToken::new();
         let instance = Uuid::now_v7().to_string();
-        let (lost, complained) = (0, None);
-        let worker = Worker { client, endpoint, instance, queue, stop: stop.clone(), dropped, lost, complained };
+        let losses = Losses::default();
+        let worker = Worker { client, endpoint, instance, queue, stop: stop.clone(), dropped, losses };
         let mut task = JoinSet::new();
         task.spawn(worker.run());
         Ok((tracer, Self { stop, task }))
@@ -121,9 +121,7 @@ struct Worker {
     queue: mpsc::Receiver<Ended>,
     stop: CancellationToken,
     dropped: Arc<AtomicU64>,
-    /// Spans that were lost since the log last said so.
-    lost: u64,
-    complained: Option<Instant>,
+    losses: Losses,
 }
 
 impl Worker {
@@ -183,19 +181,13 @@ impl Worker {
 
     /// Counts what was lost and says so, once a minute at most.
     fn take_stock(&mut self, count: u64, posted: Result<(), String>) {
-        self.lost += self.dropped.swap(0, Ordering::Relaxed);
-        let reason = match posted {
-            Ok(()) => "the collector is too slow for them".to_owned(),
-            Err(reason) => {
-                self.lost += count;
-                reason
-            }
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let (lost, reason) = match posted {
+            Ok(()) => (dropped, "the collector is too slow for them".to_owned()),
+            Err(reason) => (dropped + count, reason),
         };
-        let is_time = self.complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY);
-        if self.lost > 0 && is_time {
-            tracing::warn!(lost = self.lost, reason, "spans could not be exported");
-            self.lost = 0;
-            self.complained = Some(Instant::now());
+        if let Some(lost) = self.losses.add(lost, Instant::now()) {
+            tracing::warn!(lost, reason, "spans could not be exported");
         }
     }
 }
@@ -217,4 +209,20 @@ fn innermost(error: &reqwest::Error) -> String {
 #[allow(clippy::disallowed_methods, reason = "spans are for tracing tools and decide nothing")]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::{Operation, SpanContext};
+
+    #[test]
+    fn a_span_that_finds_no_room_is_dropped_and_counted() {
+        let (queue, _kept) = mpsc::channel(1);
+        let tracer = Tracer { queue, dropped: Arc::default() };
+        for _ in 0..3 {
+            tracer.record(Span::new(SpanContext::root(), Operation::Send, "default", Duration::ZERO));
+        }
+        assert_eq!(tracer.dropped.load(Ordering::Relaxed), 2);
+    }
 }
