@@ -25,6 +25,7 @@ mod metrics;
 mod new_event_body;
 mod openapi;
 mod outbox;
+mod page;
 mod path;
 mod problem;
 mod process;
@@ -132,6 +133,8 @@ pub fn router_with(settings: ApiSettings, sampler: Sampler) -> Router {
     let metrics = get(metrics::read);
     let metrics = if state.settings().public_metrics { metrics } else { demand(&[Scope::Metrics], metrics) };
     let paths = Router::new()
+        .route("/", get(page::dashboard))
+        .merge(page::files())
         .route("/v1/events", demand(&[Scope::Enqueue], post(events::enqueue)))
         .route("/v1/events", demand(&[Scope::Read], get(event_list::list)))
         .route("/v1/events/batch", demand(&[Scope::Enqueue], post(event_batch::enqueue)))

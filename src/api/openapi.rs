@@ -19,7 +19,7 @@ use super::problem::{Problem, ProblemBody, RefusedField};
 use super::query::MAX_TYPES;
 use super::{
     dead_letter_bulk, dead_letters, event_batch, event_cancel, event_list, event_process, event_settle, events, health,
-    in_flight, metrics, process, runs, stats,
+    in_flight, metrics, page, process, runs, stats,
 };
 use crate::event::Status;
 use crate::run::{RunRecord, RunReport};
@@ -40,11 +40,12 @@ use crate::run::{RunRecord, RunReport};
         (name = "process", description = "Process what is due: what a scheduler calls."),
         (name = "runs", description = "What runs have done."),
         (name = "dead letters", description = "Events that were given up."),
+        (name = "page", description = "The dashboard."),
         (name = "stats", description = "What stands in the lanes, and metrics."),
         (name = "health", description = "Probes and this description."),
     ),
     paths(
-        events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
+        page::dashboard, events::enqueue, event_list::list, event_batch::enqueue, in_flight::read, events::read, event_process::process,
         event_cancel::cancel, event_settle::settle, event_settle::extend, process::by_get, process::by_post, runs::list,
         runs::read, dead_letters::list, dead_letters::requeue, dead_letters::discard, dead_letter_bulk::requeue,
         dead_letter_bulk::discard, stats::read, metrics::read, health::livez, health::readyz,
@@ -247,6 +248,6 @@ mod tests {
                 assert_eq!(operation["responses"].get("401").is_some(), behind_token, "{method} {path}");
             }
         }
-        assert_eq!(ids.len(), 23);
+        assert_eq!(ids.len(), 24);
     }
 }

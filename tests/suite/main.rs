@@ -23,6 +23,7 @@ mod engine;
 mod example;
 mod inspect;
 mod monitoring;
+mod page;
 mod plans;
 mod pooler;
 mod store;

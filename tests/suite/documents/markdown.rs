@@ -23,7 +23,11 @@ pub fn repository() -> PathBuf {
 pub fn documents() -> Vec<Document> {
     let mut names: Vec<String> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
     for entry in std::fs::read_dir(repository().join("docs")).unwrap() {
-        names.push(format!("docs/{}", entry.unwrap().file_name().to_string_lossy()));
+        let entry = entry.unwrap();
+        // Pictures stand in a folder of their own.
+        if entry.file_type().unwrap().is_file() {
+            names.push(format!("docs/{}", entry.file_name().to_string_lossy()));
+        }
     }
     names.sort();
     names.into_iter().map(|name| Document { text: read(&name), name }).collect()

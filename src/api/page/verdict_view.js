@@ -1,0 +1,36 @@
+// The banner on top of the page.
+
+import { button, byId, fill, make, shown } from "./dom.js";
+
+const ACTIONS = {
+  token: "Enter a token",
+  process: "Process what is due now",
+  "dead-letters": "See the dead letters",
+  waiting: "See events that wait",
+};
+
+let announced = "";
+let drawn = "";
+
+/** Shows a verdict; `perform` is called with the name of an action. A screen reader hears it when its kind changes. */
+export function showVerdict(verdict, perform) {
+  const text = JSON.stringify(verdict);
+  if (text === drawn) return;
+  drawn = text;
+  const banner = byId("verdict");
+  banner.dataset.level = verdict.level;
+  banner.dataset.kind = verdict.kind;
+  fill(byId("verdict-headline"), shown(verdict.headline));
+  const todo = verdict.todo.length > 0 && make("ul", { class: "todo" }, verdict.todo.map((line) => make("li", {}, shown(line))));
+  fill(byId("verdict-text"), ...verdict.text.map((line) => make("p", {}, shown(line))), todo);
+  const buttons = verdict.actions.map((name) =>
+    button(ACTIONS[name], () => perform(name), { key: `verdict-${name}`, kind: "main" }),
+  );
+  fill(byId("verdict-actions"), buttons);
+  document.title = verdict.level === "ok" ? "outboxd" : `${verdict.headline} · outboxd`;
+  const kind = `${verdict.level} ${verdict.kind}`;
+  if (kind !== announced) {
+    announced = kind;
+    byId("announcer").textContent = [`${verdict.headline}.`, ...verdict.todo].join(" ");
+  }
+}

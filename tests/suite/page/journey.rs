@@ -1,0 +1,105 @@
+//! What somebody does who is woken at night and has read nothing.
+
+use serde_json::json;
+
+use super::browser::Browser;
+use super::site::Site;
+
+const HALF_AN_HOUR: &str = "1800000000";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_is_seen_and_its_dead_letter_is_opened_understood_requeued_and_seen_completed() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    site.dead_letter("invoice.created", "invoice/42", r#"{"error":"unknown currency"}"#);
+    site.enqueue("order.shipped", "order/7", &json!({"parcels": 2}));
+    site.sql(&format!("UPDATE outbox_event SET available_at = available_at - {HALF_AN_HOUR} WHERE status = 'pending'"))
+        .await;
+
+    browser.open(&site.url()).await;
+    browser.shows("#verdict-headline", "Events are due and nothing has ever called").await;
+    browser.shows("#verdict-text", "order.shipped").await;
+    browser.shows("#lanes", "30 minutes").await;
+    browser.click("[data-key=verdict-process]").await;
+    browser.shows("#notice", "A run has begun").await;
+    browser.shows("#verdict-headline", "1 was given up").await;
+
+    browser.click("[data-key=verdict-dead-letters]").await;
+    browser.shows("#dead-list", "HTTP 422").await;
+    browser.click("#dead-list button.link").await;
+    browser.shows("#event-title", "invoice.created").await;
+    browser.shows("#event-body .why", "HTTP 422").await;
+    browser.shows("#event-body pre.answer", "unknown currency").await;
+    browser.shows("#event-payload", "\"amount\": 4200").await;
+
+    browser.click("[data-key=event-requeue]").await;
+    browser.write("#confirm input", "the currency is known now").await;
+    browser.click("#confirm-yes").await;
+    browser.shows("#event .message", "Requeued").await;
+    browser.shows("#event-title", "pending").await;
+    browser.click("[data-key=event-process]").await;
+    browser.shows("#event .message", "Processed: completed").await;
+    browser.shows("#event-title", "completed").await;
+    browser.shows("#event-body", "the currency is known now").await;
+    browser.click("#event-close").await;
+    browser.shows("#verdict-headline", "Events flow").await;
+    browser.shows("#dead-list", "No dead letters").await;
+    browser.shows("#hour", "2 completed").await;
+    browser.shows("#runs", "Nothing was left to claim").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_discarded_after_a_question_and_not_without_one() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
+    browser.open(&site.url()).await;
+    browser.click(&format!("[data-key='discard-{id}']")).await;
+    browser.shows("#confirm-body", "cannot be taken back").await;
+    browser.click("#confirm-no").await;
+    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null))["status"], "dead_letter");
+    browser.click(&format!("[data-key='discard-{id}']")).await;
+    browser.click("#confirm-yes").await;
+    browser.shows("#notice", "Discarded").await;
+    browser.shows("#dead-list", "No dead letters").await;
+    assert_eq!(site.call("GET", &format!("/v1/events/{id}"), &json!(null))["status"], "skipped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_found_by_its_id_and_by_its_subject() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    let id = site.enqueue("invoice.created", "invoice/43 & more", &json!({}));
+    site.enqueue("order.shipped", "order/7", &json!({}));
+    browser.open(&site.url()).await;
+    for text in [id.as_str(), "invoice/43 & more"] {
+        browser.rewrite("#search-text", text).await;
+        browser.click("#search button").await;
+        browser.shows("#search-list", "invoice.created").await;
+        assert!(!browser.text("#search-list").await.contains("order.shipped"));
+    }
+    browser.rewrite("#search-text", "nobody knows").await;
+    browser.click("#search button").await;
+    browser.shows("#search-list", "No event matches").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_was_passed_on_opens_the_event_and_holds_no_token() {
+    let site = Site::start().await;
+    let id = site.dead_letter("invoice.created", "invoice/42", "no");
+    let site = site.behind_tokens().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    browser.write("#token", "night-watch-token").await;
+    browser.click("#token-keep").await;
+    browser.click("#token-form button.main").await;
+    browser.click(&format!("[data-key='open-{id}']")).await;
+    browser.shows("#event-title", "invoice.created").await;
+    let address = browser.url().await;
+    assert!(address.contains(&id) && !address.contains("token"), "{address}");
+
+    browser.open("about:blank").await;
+    browser.open(&address).await;
+    browser.shows("#event-title", "invoice.created").await;
+}

@@ -1,0 +1,136 @@
+//! The rules behind the page: the verdict over figures, and payloads that keep their text. Run in the browser, as they are.
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::site::Site;
+
+const NOW: i64 = 1_764_547_200_000;
+
+fn ago(minutes: i64) -> String {
+    let at = time::OffsetDateTime::from_unix_timestamp((NOW - minutes * 60_000) / 1000).unwrap();
+    at.format(&time::format_description::well_known::Rfc3339).unwrap()
+}
+
+fn lane(event_type: &str, due: u32, oldest_minutes: Option<i64>, dead_letter: u32) -> Value {
+    json!({
+        "outbox": "default", "type": event_type, "due": due, "scheduled": 0, "processing": 0, "dead_letter": dead_letter,
+        "oldest_due_age_ms": oldest_minutes.map(|minutes| minutes * 60_000), "routed": true, "capped": false,
+    })
+}
+
+fn run(minutes_ago: i64, stop_reason: &str) -> Value {
+    json!({"state": "finished", "stop_reason": stop_reason, "started_at": ago(minutes_ago), "duration_ms": 10, "unfit_types": []})
+}
+
+fn picture(lanes: &[Value], last_run: &Value) -> Value {
+    json!({
+        "stats": {"lanes": lanes, "last_run": last_run, "last_hour": []},
+        "problem": null, "readiness": null, "now": NOW, "frozenFor": 0,
+    })
+}
+
+fn changed(mut picture: Value, pointer: &str, value: Value) -> Value {
+    *picture.pointer_mut(pointer).unwrap() = value;
+    picture
+}
+
+/// Each picture with the level, the rule and a part of what is said.
+fn cases() -> Vec<(Value, &'static str, &'static str, &'static str)> {
+    let flowing = || picture(&[lane("a", 3, Some(0), 0)], &run(1, "drained"));
+    let minute = |retried: u32, completed: u32| {
+        json!([{"outbox": "default", "minute": ago(3), "completed": completed, "retried": retried, "deferred": 0,
+                "skipped": 0, "dead_lettered": 0}])
+    };
+    let unrouted = changed(lane("a", 9, Some(5000), 0), "/routed", false.into());
+    let problem = |kind: &str| changed(flowing(), "/problem", json!({"kind": kind, "message": "the server's words"}));
+    vec![
+        (flowing(), "ok", "flow", "Events flow"),
+        (picture(&[], &run(1, "drained")), "ok", "flow", "Events flow"),
+        (
+            picture(&[lane("a", 7, Some(12), 0)], &run(12, "drained")),
+            "bad",
+            "nobody-calls",
+            "nothing has called for 11 minutes",
+        ),
+        (picture(&[lane("a", 7, Some(12), 0)], &Value::Null), "bad", "nobody-calls", "nothing has ever called"),
+        (picture(&[lane("a", 7, Some(12), 0)], &run(1, "budget")), "bad", "late", "due for 12 minutes"),
+        (picture(&[lane("a", 7, Some(1), 0)], &run(1, "drained")), "ok", "flow", "Events flow"),
+        (picture(&[lane("a", 0, None, 4)], &run(1, "drained")), "warn", "dead-letters", "4 were given up"),
+        (picture(&[lane("a", 0, None, 1)], &run(1, "drained")), "warn", "dead-letters", "1 was given up"),
+        (picture(std::slice::from_ref(&unrouted), &run(1, "drained")), "warn", "unrouted", "1 type of events waits"),
+        (picture(&[unrouted, lane("b", 2, Some(9), 0)], &run(9, "drained")), "bad", "nobody-calls", "Events are due"),
+        (picture(&[], &run(180, "drained")), "warn", "quiet", "nothing has called for 2 hours"),
+        (picture(&[], &Value::Null), "warn", "quiet", "nothing has ever called"),
+        (changed(flowing(), "/stats/last_hour", minute(30, 2)), "bad", "failing", "Deliveries fail"),
+        (changed(flowing(), "/stats/last_hour", minute(2, 0)), "ok", "flow", "Events flow"),
+        (changed(flowing(), "/stats/last_hour", minute(30, 300)), "ok", "flow", "Events flow"),
+        (changed(flowing(), "/frozenFor", 240_000.into()), "bad", "frozen", "stood still for 4 minutes"),
+        (problem("token-missing"), "away", "token-missing", "A token is needed"),
+        (problem("token-unknown"), "away", "token-unknown", "does not know this token"),
+        (problem("scope-missing"), "away", "scope-missing", "may not read"),
+        (problem("database"), "bad", "database", "The database is away"),
+        (problem("unreachable"), "bad", "unreachable", "The server does not answer"),
+        (problem("stopping"), "warn", "stopping", "shutting down"),
+        (problem("defect"), "bad", "defect", "cannot be read"),
+        (
+            changed(flowing(), "/readiness", json!({"kind": "database", "message": "gone"})),
+            "bad",
+            "database",
+            "The database is away",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_verdict_names_what_is_wrong_first_and_says_what_to_do() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    for (picture, level, kind, words) in cases() {
+        let verdict = browser.call("verdict.js", "judge", vec![picture.clone()]).await;
+        assert_eq!((&verdict["level"], &verdict["kind"]), (&level.into(), &kind.into()), "{picture}\n{verdict}");
+        assert!(verdict["headline"].as_str().unwrap().contains(words), "{verdict}");
+        let advice = verdict["todo"].as_array().unwrap().len() + verdict["actions"].as_array().unwrap().len();
+        assert!(level == "ok" || kind == "stopping" || kind == "defect" || advice > 0, "{verdict}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_is_shown_as_it_was_written() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let payloads = [
+        r#"{"n":9007199254740993,"a":1.0,"a":2e400}"#,
+        r#"{"payload":{"payload":1},"text":"\"payload\":2 , } ] \\"}"#,
+        "[1, [ ] ,{ }, \"a\\u0000b\\ud800\", -0.0]",
+        "\"only text, with : and {\"",
+        "null",
+        "12345678901234567890",
+    ];
+    for payload in payloads {
+        let event = format!(
+            "{{\"id\":\"1\", \"last_error\":\"\\\"payload\\\":\\\"no\\\"\" ,\"payload\":{payload},\"attempts_log\":[]}}"
+        );
+        let found = browser.call("json_text.js", "memberText", vec![event.into(), "payload".into()]).await;
+        assert_eq!(found, payload);
+        let indented = browser.call("json_text.js", "indented", vec![payload.into()]).await;
+        let indented = indented.as_str().unwrap();
+        // Inside these texts spaces do not matter, so that what is left must be the same.
+        let bare = |text: &str| text.replace([' ', '\n'], "");
+        assert_eq!(bare(indented), bare(payload));
+        serde_json::from_str::<Box<serde_json::value::RawValue>>(indented).unwrap();
+    }
+    let without = browser.call("json_text.js", "memberText", vec![r#"{"id":"1"}"#.into(), "payload".into()]).await;
+    assert_eq!(without, Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn characters_that_nobody_sees_are_shown() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let shown = browser.call("dom.js", "shown", vec!["a\u{202e}b\u{200b}c\u{0}\nd ü 🦀".into()]).await;
+    assert_eq!(shown, "a\\u{202e}b\\u{200b}c\\u{0}\nd ü 🦀");
+}
