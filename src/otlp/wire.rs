@@ -53,6 +53,7 @@ struct Scope {
 }
 
 #[derive(Clone, PartialEq, Message)]
+#[allow(clippy::struct_field_names, reason = "the fields are called as in the protocol")]
 struct Span {
     #[prost(bytes = "vec", tag = "1")]
     trace_id: Vec<u8>,

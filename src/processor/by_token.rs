@@ -26,7 +26,9 @@ pub(super) async fn settle(shared: &Shared, id: &EventId, token: &str, outcome: 
     let settlement = Settlement { lease: claimed.lease, change, attempt };
     let span = SettleSpan::begin(shared, None);
     let applied = shared.store.settle(std::slice::from_ref(&settlement)).await;
-    span.into_iter().for_each(|span| span.ended(1, Some(&applied)));
+    if let Some(span) = span {
+        span.ended(1, Some(&applied));
+    }
     match &applied {
         Ok(applied) if applied.is_empty() => shared.tally.note_lost(&settlement),
         Ok(_) => shared.tally.note_applied(&settlement),

@@ -224,7 +224,9 @@ async fn persist(shared: &Shared, batch: &[Settlement], effort: Effort, locked: 
             result = timeout_at(effort.until, shared.store.settle(batch)) => result.ok(),
             () = last_moment(shared) => None,
         };
-        span.into_iter().for_each(|span| span.ended(batch.len(), result.as_ref()));
+        if let Some(span) = span {
+            span.ended(batch.len(), result.as_ref());
+        }
         let error = match result {
             Some(Ok(leases)) => return Written::Applied(leases),
             Some(Err(error)) if !error.is_transient() => return Written::Refused(error),

@@ -92,6 +92,6 @@ fn attribute(span: &Span, name: &str) -> Option<Value> {
 
 /// The `traceparent` that names this span.
 pub fn traceparent(trace: &[u8], span: &[u8]) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("00-{}-{}-01", hex(trace), hex(span))
+    let (trace, span) = (trace.try_into().unwrap(), span.try_into().unwrap());
+    format!("00-{:032x}-{:016x}-01", u128::from_be_bytes(trace), u64::from_be_bytes(span))
 }
