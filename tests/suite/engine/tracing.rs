@@ -1,13 +1,18 @@
 //! Spans, as a collector gets them from the real program, and what the receivers see of them.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use outboxd::otlp::Exporter;
+use outboxd::processor::{OutboxParts, Outboxes};
+use outboxd::span::SpanContext;
 
 use super::service::Service;
 use super::*;
 use crate::support::collector::{Collector, number, text, traceparent};
+use crate::support::program::Program;
 use crate::support::receiver::Reply;
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -112,13 +117,16 @@ engine_test!(an_event_of_a_trace_that_is_not_sampled_has_no_span_and_keeps_its_o
 
 engine_test!(a_collector_that_hangs_refuses_or_is_down_changes_nothing, |world| {
     let receiver = Receiver::start().await;
-    let (silent, unwilling) =
-        (Collector::answering(Reply::silence()).await, Collector::answering(Reply::status(503)).await);
+    let silent = Collector::answering(Reply::silence()).await;
+    let unwilling = Collector::answering(Reply::status(503)).await;
     let down = { Collector::start().await.endpoint() };
     for endpoint in [silent.endpoint(), unwilling.endpoint(), down] {
         let service = exporting(&world, &receiver, &endpoint).await;
-        world.enqueue_many("a", 300).await;
-        assert_eq!(service.run().await["completed"], 300);
+        // More spans than can wait.
+        for _ in 0..5 {
+            world.enqueue_many("a", 1_000).await;
+            assert_eq!(service.run().await["completed"], 1_000);
+        }
         if endpoint == unwilling.endpoint() {
             let line = service.running.line_of_log("spans could not be exported");
             assert!(line.contains("the collector answered HTTP 503"), "{line}");
@@ -128,7 +136,7 @@ engine_test!(a_collector_that_hangs_refuses_or_is_down_changes_nothing, |world| 
         assert_eq!(status.code(), Some(0));
         assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
     }
-    assert_eq!(world.count("completed").await, 900);
+    assert_eq!(world.count("completed").await, 15_000);
     silent.wait_for_requests(1).await;
 });
 
@@ -152,3 +160,56 @@ engine_test!(without_a_collector_the_receiver_gets_the_context_of_the_enqueueing
     contexts.sort();
     assert_eq!(contexts, [None, Some(TRACE.to_owned())]);
 });
+
+engine_test!(a_run_over_several_outboxes_is_one_span_and_a_handler_sees_its_own, |world| {
+    let collector = Collector::start().await;
+    let (tracer, exporter) = Exporter::start(collector.endpoint().parse().unwrap()).unwrap();
+    let settings = ProcessorSettings { tracer: Some(tracer), ..ProcessorSettings::default() };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let part = |name: &str| OutboxParts {
+        name: name.to_owned(),
+        store: Arc::clone(&world.store),
+        registry: Registry::new(vec![route("*", LONG, Seen(Arc::clone(&seen)))]).unwrap(),
+        settings: settings.clone(),
+    };
+    let outboxes = Outboxes::new(vec![part("first"), part("second")]).unwrap();
+    world.enqueue_as(traced(TRACE)).await;
+    let report = outboxes.run(within(3 * LONG), None).await.unwrap();
+    assert_eq!(report.completed, 1, "{report:?}");
+    exporter.shut_down(PATIENCE).await;
+
+    let [process] = collector.spans("process", 1).await.try_into().unwrap();
+    assert_eq!((process.name.as_str(), text(&process, "messaging.destination.name").as_str()), ("process all", "all"));
+    let [settle] = collector.spans("settle", 1).await.try_into().unwrap();
+    assert_eq!((settle.trace_id, settle.parent_span_id), (process.trace_id, process.span_id));
+    let [send] = collector.spans("send", 1).await.try_into().unwrap();
+    assert_eq!(*seen.lock().unwrap(), [Some(traceparent(&send.trace_id, &send.span_id))]);
+});
+
+/// Notes the spans of its attempts.
+struct Seen(Arc<Mutex<Vec<Option<String>>>>);
+
+#[async_trait]
+impl Handler for Seen {
+    async fn handle(&self, delivery: &Delivery) -> Outcome {
+        self.0.lock().unwrap().push(delivery.span().map(SpanContext::traceparent));
+        Outcome::Complete
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_without_http_exports_its_spans_before_it_exits() {
+    let collector = Collector::start().await;
+    let telemetry = format!("[telemetry]\notlp_endpoint = \"{}\"\n", collector.endpoint());
+    let settings = format!("{telemetry}[[route]]\nname = \"all\"\ntypes = [\"*\"]\nhandler = \"discard\"\n");
+    tokio::task::spawn_blocking(move || {
+        let program = Program::migrated(&settings);
+        program.succeed(&["enqueue", "a", "1"]);
+        assert_eq!(program.json(&["process"])["completed"], 1);
+    })
+    .await
+    .unwrap();
+    let [process] = collector.spans("process", 1).await.try_into().unwrap();
+    assert_eq!(text(&process, "outboxd.run.trigger"), "cli");
+    assert_eq!(collector.spans("send", 1).await.len(), 1);
+}
