@@ -92,6 +92,7 @@ async fn of_database(config: &Config, outbox: &OutboxArgument) -> anyhow::Result
 async fn count(home: &Arc<dyn Store>, counted: &[Counted]) -> Result<StatsView, StoreError> {
     let mut view = StatsView::default();
     for Counted { name, store, routes } in counted {
+        view.outboxes.push(name.clone());
         let stats = store.stats().await?;
         view.as_of = Some(view.as_of.map_or(stats.as_of, |oldest| oldest.min(stats.as_of)));
         view.more_lanes |= stats.has_more_lanes;

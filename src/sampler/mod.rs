@@ -130,23 +130,35 @@ impl Sampler {
         }
     }
 
-    /// What stands in the lanes of this outbox, or of all.
+    /// What stands in the lanes of this outbox, or of all. One that cannot be counted does not hide the others.
     ///
     /// # Errors
-    /// The counts are too old and could not be renewed.
+    /// The counts are too old and could not be renewed, in none of them.
     pub async fn view(&self, outbox: Option<&str>) -> Result<StatsView, StoreError> {
         let is_asked_for = |place: &usize| {
             let name = self.shared.watched[*place].processor.outbox();
             outbox.is_none_or(|asked| asked == name)
         };
         let places = (0..self.shared.watched.len()).filter(is_asked_for);
-        let snapshots = join_all(places.map(async |place| {
-            let snapshot = self.fresh(place).await?;
-            Ok((&self.shared.watched[place].processor, snapshot))
-        }))
-        .await;
-        let snapshots = snapshots.into_iter().collect::<Result<Vec<_>, StoreError>>()?;
-        Ok(StatsView::of(snapshots.iter().map(|(processor, snapshot)| (*processor, snapshot.as_ref()))))
+        let snapshots =
+            join_all(places.map(async |place| (&self.shared.watched[place].processor, self.fresh(place).await))).await;
+        let mut failure = None;
+        let mut found = Vec::with_capacity(snapshots.len());
+        for (processor, snapshot) in snapshots {
+            match snapshot {
+                Ok(snapshot) => found.push((processor, Some(snapshot))),
+                Err(error) => {
+                    found.push((processor, None));
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure {
+            Some(error) if found.iter().all(|(_, snapshot)| snapshot.is_none()) => Err(error),
+            Some(_) | None => {
+                Ok(StatsView::of(found.iter().map(|(processor, snapshot)| (*processor, snapshot.as_deref()))))
+            }
+        }
     }
 
     /// A snapshot that is not too old.

@@ -16,6 +16,14 @@ pub struct StatsView {
     /// When the counts were made, by the database's clock; of several outboxes, those that are oldest.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub as_of: Option<Timestamp>,
+    /// The outboxes that were asked for, in the order of the settings.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub outboxes: Vec<String>,
+    /// Those of them whose table could not be counted: nothing below speaks of them. `outboxd doctor` says why.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub uncounted: Vec<String>,
     /// Every lane with live events or dead letters, at most 1,000 of each outbox.
     pub lanes: Vec<LaneView>,
     /// Whether an outbox has more lanes than that.
@@ -90,10 +98,15 @@ impl LaneView {
 
 impl StatsView {
     /// The snapshots as they are shown.
-    pub(super) fn of<'a>(snapshots: impl IntoIterator<Item = (&'a Processor, &'a Snapshot)>) -> Self {
+    pub(super) fn of<'a>(snapshots: impl IntoIterator<Item = (&'a Processor, Option<&'a Snapshot>)>) -> Self {
         let mut view = Self::default();
         for (processor, snapshot) in snapshots {
             let outbox = processor.outbox();
+            view.outboxes.push(outbox.to_owned());
+            let Some(snapshot) = snapshot else {
+                view.uncounted.push(outbox.to_owned());
+                continue;
+            };
             let as_of = snapshot.stats.as_of;
             view.as_of = Some(view.as_of.map_or(as_of, |oldest| oldest.min(as_of)));
             view.lanes.extend(snapshot.stats.lanes.iter().map(|lane| {

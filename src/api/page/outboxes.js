@@ -40,7 +40,7 @@ export function chooseOutbox(name) {
 
 /** Takes the names from the figures; where there is only one, nothing is to choose. */
 export function showOutboxes(stats) {
-  const known = new Set([...(stats.last_hour ?? []).map((minute) => minute.outbox), ...stats.lanes.map((lane) => lane.outbox)]);
+  const known = new Set([...(stats.outboxes ?? []), ...stats.lanes.map((lane) => lane.outbox)]);
   if (chosen !== undefined) known.add(chosen);
   const next = [...known].sort((left, right) => rank(left) - rank(right) || left.localeCompare(right));
   if (next.join(" ") === names.join(" ")) return;

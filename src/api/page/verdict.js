@@ -21,7 +21,7 @@ const ENOUGH_ATTEMPTS = 3;
  * names of what the page offers. `picture` holds stats, problem, readiness, now and frozenFor.
  */
 export function judge(picture) {
-  const rules = [blind, unready, frozen, nobodyCalls, late, failing, unrouted, deadLetters, quiet];
+  const rules = [blind, unready, frozen, uncounted, nobodyCalls, late, failing, unrouted, deadLetters, quiet];
   for (const rule of rules) {
     const verdict = rule(picture);
     if (verdict) return { text: [], todo: [], actions: [], ...verdict };
@@ -97,6 +97,18 @@ function frozen({ frozenFor }) {
     headline: `The figures have stood still for ${duration(frozenFor)}`,
     text: ["The server answers but cannot take new figures, so that what stands below is old."],
     todo: ["Look at the server's log and at the load of the database.", "outboxd doctor says more."],
+  };
+}
+
+function uncounted({ stats }) {
+  const names = stats.uncounted ?? [];
+  if (names.length === 0) return null;
+  return {
+    level: "bad",
+    kind: "uncounted",
+    headline: `Outbox ${names.join(", ")} cannot be read`,
+    text: ["Nothing below speaks of it, and none of its events is delivered while that lasts. The others are shown."],
+    todo: ["outboxd doctor says why: its table may have been altered, be gone, or refuse this user."],
   };
 }
 

@@ -205,3 +205,24 @@ async fn what_the_database_alone_can_judge_is_judged_at_the_start() {
     let world = World::new(TABLES, &SETTINGS.replace("lease = \"2m\"", "lease = \"2m\"\ninstants = \"text\"")).await;
     assert!(world.program.fail(&["serve"]).contains("instants is for SQLite"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_gone_does_not_hide_the_other_outboxes() {
+    let world = World::new(TABLES, SETTINGS).await;
+    world.sql("INSERT INTO outbox.event (event_type, payload) VALUES ('own', '1')").await;
+    let service = world.serve();
+    let stats = service.call("GET", "/v1/stats", "", 200);
+    assert_eq!((&stats["outboxes"], &stats["uncounted"]), (&json!(["default", "app"]), &json!([])), "{stats}");
+    world.sql("ALTER TABLE outbox_event RENAME TO gone").await;
+    let gone = loop {
+        // Counts are some seconds old.
+        let stats = service.call("GET", "/v1/stats", "", 200);
+        if stats["uncounted"] == json!(["app"]) {
+            break stats;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    };
+    assert_eq!(gone["lanes"][0]["type"], "own", "{gone}");
+    let refused = service.call("GET", "/v1/stats?outbox=app", "", 503);
+    assert_eq!(refused["code"], "database-unavailable", "{refused}");
+}

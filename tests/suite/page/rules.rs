@@ -25,7 +25,7 @@ fn run(minutes_ago: i64, stop_reason: &str) -> Value {
 
 fn picture(lanes: &[Value], last_run: &Value) -> Value {
     json!({
-        "stats": {"lanes": lanes, "last_run": last_run, "last_hour": []},
+        "stats": {"lanes": lanes, "last_run": last_run, "last_hour": [], "uncounted": []},
         "problem": null, "readiness": null, "now": NOW, "frozenFor": 0,
     })
 }
@@ -66,6 +66,7 @@ fn cases() -> Vec<(Value, &'static str, &'static str, &'static str)> {
         (changed(flowing(), "/stats/last_hour", minute(2, 0)), "ok", "flow", "Events flow"),
         (changed(flowing(), "/stats/last_hour", minute(30, 300)), "ok", "flow", "Events flow"),
         (changed(flowing(), "/frozenFor", 240_000.into()), "bad", "frozen", "stood still for 4 minutes"),
+        (changed(flowing(), "/stats/uncounted", json!(["app"])), "bad", "uncounted", "Outbox app cannot be read"),
         (problem("token-missing"), "away", "token-missing", "A token is needed"),
         (problem("token-unknown"), "away", "token-unknown", "does not know this token"),
         (problem("scope-missing"), "away", "scope-missing", "may not read"),
