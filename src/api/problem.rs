@@ -156,6 +156,7 @@ impl From<StoreError> for Problem {
             StoreError::SchemaOutdated => "the database schema is missing or out of date; run `outboxd migrate`",
             StoreError::SchemaTooNew { .. } => "the database schema is newer than this binary; install a newer outboxd",
             StoreError::SchemaBroken { .. } => "the database schema is broken; the log says how",
+            StoreError::Unsupported { reason } => return Self::invalid(reason.clone()),
             StoreError::Data { .. } | StoreError::Internal { .. } => return Self::internal(with_sources(&error)),
         };
         Self { cause, ..Self::new(Code::DatabaseUnavailable, detail) }

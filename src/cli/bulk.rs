@@ -89,8 +89,8 @@ pub(super) async fn run(asked: &Asked, change: Change, mut body: Body, all: bool
         total.sample_ids.extend(answer.sample_ids);
         total.sample_ids.truncate(SAMPLE);
         (total.more, total.next_cursor) = (answer.more, answer.next_cursor);
-        // The same ids without a place to go on from would be counted again and again.
-        let goes_on = total.next_cursor.is_some() || !body.dry_run;
+        // The same ids without a place to go on from, all of them in others' hands, would be met again and again.
+        let goes_on = total.next_cursor.is_some() || answer.changed > 0;
         if !(all && total.more && goes_on) {
             break;
         }

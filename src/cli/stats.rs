@@ -103,6 +103,7 @@ async fn count(home: &Arc<dyn Store>, counted: &[Counted]) -> Result<StatsView, 
         let minutes = store.minutes(name, MINUTES).await?.into_iter();
         view.last_hour.extend(minutes.map(|minute| MinuteView { outbox: name.clone(), minute }));
     }
+    view.last_hour.sort_by_key(|minute| minute.minute.minute);
     view.last_run = home.runs(&RunPage { after: None, limit: 1 }).await?.into_iter().next();
     Ok(view)
 }

@@ -263,7 +263,13 @@ impl Processor {
     /// # Errors
     /// See [`TokenError`].
     pub async fn settle_by_token(&self, id: &EventId, token: &str, outcome: Outcome) -> Result<(), TokenError> {
-        by_token::settle(&self.shared, id, token, outcome).await
+        let (shared, id, token) = (Arc::clone(&self.shared), id.clone(), token.to_owned());
+        // What has been begun is counted too, also when the receiver hangs up.
+        let settling = self.shared.tasks.spawn(async move { by_token::settle(&shared, &id, &token, outcome).await });
+        settling.await.unwrap_or_else(|error| {
+            let reason = "settling panicked".to_owned();
+            Err(TokenError::Store(StoreError::Internal { reason, source: Some(Box::new(error)) }))
+        })
     }
 
     /// Moves the end of a claim's lease to `duration` from now and returns the token that settles it from then on.

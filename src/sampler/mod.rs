@@ -1,7 +1,7 @@
 //! Counting what stands in the lanes, every now and then, and keeping what was counted.
 //!
 //! A count is bounded but not free, so it is made at least fifteen seconds after the last one and takes at most a twentieth
-//! of the time, however slow the database is. [`run`] does so while the service runs. Where nobody does, because the
+//! of the time where it succeeds. [`run`] does so while the service runs. Where nobody does, because the
 //! instance was asleep, a request that finds counts too old has them renewed and waits; two at once are never made. A request
 //! that goes away does not stop the count.
 
@@ -29,7 +29,11 @@ const PERIOD: Duration = Duration::from_secs(15);
 const SHARE: u32 = 20;
 /// How much later than the next count is due a request finds the last one too old: nobody is counting.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long after a failure the next request is told of it instead of asking again.
+/// A failure that took so long has kept the database busy.
+const SLOW_FAILURE: Duration = Duration::from_secs(5);
+/// How long after a slow failure the next request is told of it: not so long that nobody sees that the database is back.
+const SLOW_FAILURE_HOLDS: Duration = Duration::from_secs(30);
+/// How long after a quick failure the next request is told of it instead of asking again.
 const FAILURE_HOLDS: Duration = Duration::from_secs(2);
 /// How often what has ended is written down, and durations are put into their buckets.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
@@ -64,7 +68,22 @@ struct Watched {
 #[derive(Default, Clone)]
 struct Last {
     snapshot: Option<Arc<Snapshot>>,
-    failed: Option<(Instant, String)>,
+    failed: Option<Failed>,
+}
+
+/// A count that failed.
+#[derive(Clone)]
+struct Failed {
+    at: Instant,
+    /// How long the next request is told of it instead of asking again: longer, the longer the failure took.
+    holds: Duration,
+    reason: String,
+}
+
+impl Failed {
+    fn holds_still(&self) -> bool {
+        self.at.elapsed() < self.holds
+    }
 }
 
 /// What was counted in one outbox.
@@ -117,7 +136,7 @@ impl Sampler {
     pub async fn renew_all(&self) {
         let may_succeed = |place: &usize| {
             let last = self.shared.last(*place);
-            last.failed.as_ref().is_none_or(|(at, _)| at.elapsed() >= PERIOD + GRACE)
+            last.failed.as_ref().is_none_or(|failed| failed.at.elapsed() >= PERIOD + GRACE && !failed.holds_still())
         };
         join_all((0..self.shared.watched.len()).filter(may_succeed).map(|place| self.fresh(place))).await;
     }
@@ -185,8 +204,8 @@ impl Shared {
         if let Some(snapshot) = last.snapshot.filter(|snapshot| snapshot.is_fresh()) {
             return Some(Ok(snapshot));
         }
-        let (_, reason) = last.failed.filter(|(at, _)| at.elapsed() < FAILURE_HOLDS)?;
-        Some(Err(StoreError::Unavailable { reason, source: None }))
+        let failed = last.failed.filter(Failed::holds_still)?;
+        Some(Err(StoreError::Unavailable { reason: failed.reason, source: None }))
     }
 
     /// Counts, unless somebody has done so while this one waited for its turn.
@@ -199,6 +218,7 @@ impl Shared {
     }
 
     async fn count(&self, place: usize) -> Result<Arc<Snapshot>, StoreError> {
+        let begun = Instant::now();
         match self.snapshot(place).await {
             Ok((snapshot, last_success)) => {
                 let snapshot = Arc::new(snapshot);
@@ -207,7 +227,11 @@ impl Shared {
                 Ok(snapshot)
             }
             Err(error) => {
-                self.last(place).failed = Some((Instant::now(), error.to_string()));
+                // A database that is gone says so at once and may be back at once; one that is too slow is let alone.
+                let took = begun.elapsed();
+                let is_slow = took >= SLOW_FAILURE;
+                let holds = if is_slow { SLOW_FAILURE_HOLDS } else { FAILURE_HOLDS };
+                self.last(place).failed = Some(Failed { at: Instant::now(), holds, reason: error.to_string() });
                 Err(error)
             }
         }
@@ -313,7 +337,8 @@ async fn watch(shared: &Shared, place: usize, shutdown: &CancellationToken) {
                 if !failing {
                     tracing::error!(outbox, %error, "events could not be counted; it is tried every few seconds");
                 }
-                PERIOD
+                let failed = shared.last(place).failed.clone();
+                failed.map_or(PERIOD, |failed| failed.holds.max(PERIOD))
             }
         };
         failing = counted.is_err();

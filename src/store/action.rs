@@ -11,7 +11,7 @@ pub(in crate::store) const OWN_OUTBOX: &str = "default";
 /// Who changes an event by hand, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// The token's name, or `cli`.
+    /// The token's name, `cli` with the user's name, or a word for nobody in particular.
     pub name: String,
     /// Why; at most 200 characters.
     pub note: Option<String>,

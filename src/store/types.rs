@@ -255,6 +255,12 @@ pub enum StoreError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// This outbox's table has no place for what was asked.
+    #[error("{reason}")]
+    Unsupported {
+        /// Which outbox, and what its table lacks.
+        reason: String,
+    },
     /// Anything else; a defect.
     #[error("the database call failed: {reason}")]
     Internal {

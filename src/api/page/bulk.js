@@ -69,7 +69,7 @@ async function work(path, body, { done, verb }, found) {
       changed += data.changed;
       // The next step looks behind those that somebody else holds, instead of meeting them again.
       if (data.next_cursor) body.cursor = data.next_cursor;
-      more = data.more && (data.matched > 0 || Boolean(data.next_cursor));
+      more = data.more && (data.changed > 0 || Boolean(data.next_cursor));
     }
     tell(`${done} ${counted(changed, "dead letter")}${stopped ? "; the rest stays as it is" : ""}.`);
   } catch (problem) {

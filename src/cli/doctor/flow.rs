@@ -12,7 +12,7 @@ use super::here;
 use crate::event::Status;
 use crate::handler::Registry;
 use crate::run::RunRecord;
-use crate::store::{DeadLetterQuery, EventQuery, LaneFront, RunPage, Store, StoreError};
+use crate::store::{DeadLetterQuery, EventQuery, LaneStats, RunPage, Store, StoreError};
 use crate::timestamp::Timestamp;
 
 /// Due events of this age are late.
@@ -21,9 +21,8 @@ const LATE: Duration = Duration::from_mins(5);
 const STALE_LEASE: Duration = Duration::from_mins(2);
 /// What is recent.
 const LATELY: Duration = Duration::from_hours(24);
-/// Runs, lanes and events that are looked at.
+/// Runs and events that are looked at.
 const RUNS: u32 = 50;
-const LANES: u32 = 256;
 const EVENTS: u32 = 200;
 /// Attempts from which on a share of failures means something.
 const ENOUGH: u64 = 10;
@@ -53,13 +52,13 @@ pub(super) async fn runs(home: &dyn Store, findings: &mut Findings) -> anyhow::R
 
 /// What share of the claimed events failed lately.
 fn failures(runs: &[RunRecord], findings: &mut Findings) -> anyhow::Result<()> {
-    let recent = runs.iter().filter(|run| since(run.started_at) < LATELY);
-    let (claimed, failed) = recent.fold((0, 0), |(claimed, failed), run| {
+    let recent: Vec<&RunRecord> = runs.iter().filter(|run| since(run.started_at) < LATELY).collect();
+    let (claimed, failed) = recent.iter().fold((0, 0), |(claimed, failed), run| {
         (claimed + run.report.claimed, failed + run.report.retried + run.report.dead_lettered)
     });
     if claimed >= ENOUGH && failed * 2 >= claimed {
         findings.warning(
-            &format!("{failed} of the {claimed} attempts of the last {} runs failed", runs.len()),
+            &format!("{failed} of the {claimed} events that the last {} runs claimed failed", recent.len()),
             "look at last_error of the events that wait, and at the receivers",
         )?;
     }
@@ -74,10 +73,10 @@ pub(super) async fn outbox(
     last_run: Option<Timestamp>,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
-    match store.survey(None, LANES).await {
-        Ok(lanes) => {
-            unrouted(name, &lanes, registry, findings)?;
-            due(name, &lanes, registry, last_run, findings)?;
+    match store.stats().await {
+        Ok(stats) => {
+            unrouted(name, &stats.lanes, registry, findings)?;
+            due(name, &stats.lanes, registry, last_run, findings)?;
         }
         Err(error) => unread("due events", &error, findings)?,
     }
@@ -93,8 +92,8 @@ pub(super) async fn outbox(
 }
 
 /// Types that wait and that no route takes.
-fn unrouted(name: &str, lanes: &[LaneFront], registry: &Registry, findings: &mut Findings) -> anyhow::Result<()> {
-    let waits = |lane: &&LaneFront| lane.claimable.is_some() && registry.route_for(&lane.event_type).is_none();
+fn unrouted(name: &str, lanes: &[LaneStats], registry: &Registry, findings: &mut Findings) -> anyhow::Result<()> {
+    let waits = |lane: &&LaneStats| lane.oldest_due_micros.is_some() && registry.route_for(&lane.event_type).is_none();
     let types: Vec<&str> = lanes.iter().filter(waits).map(|lane| lane.event_type.as_str()).collect();
     if types.is_empty() {
         return Ok(());
@@ -110,14 +109,14 @@ fn unrouted(name: &str, lanes: &[LaneFront], registry: &Registry, findings: &mut
 /// How old the oldest due event is that a route takes, and whether anybody has called since.
 fn due(
     name: &str,
-    lanes: &[LaneFront],
+    lanes: &[LaneStats],
     registry: &Registry,
     last_run: Option<Timestamp>,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     let routed = lanes.iter().filter(|lane| registry.route_for(&lane.event_type).is_some());
-    let oldest = routed.filter_map(|lane| lane.claimable.as_ref()).map(|position| position.available_at).min();
-    let Some(age) = oldest.map(since) else {
+    let oldest = routed.filter_map(|lane| lane.oldest_due_micros).max();
+    let Some(age) = oldest.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))) else {
         return findings.ok(&format!("outbox {name:?}: nothing waits that is due"));
     };
     let what = format!("outbox {name:?}: the oldest due event waits for {}", words(age));

@@ -144,6 +144,7 @@ async fn schema(home: &dyn Store, findings: &mut Findings) -> anyhow::Result<Ans
             error @ (StoreError::SchemaOutdated
             | StoreError::SchemaTooNew { .. }
             | StoreError::SchemaBroken { .. }
+            | StoreError::Unsupported { .. }
             | StoreError::Data { .. }),
         ) => {
             findings.ok("the database answers")?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Run;
 use super::ended::{Ended, MAX_TYPES};
+use crate::metrics;
 use crate::processor::cleaning::clean_after_run;
 use crate::processor::lanes::Lane;
 use crate::processor::plan::{all_fitting, is_wanted};
@@ -17,6 +18,8 @@ impl Run {
     pub(super) async fn finish(mut self) -> Ended {
         self.hand_on_sweep();
         write_down(&self.shared);
+        // Where nobody scrapes, durations would pile up.
+        metrics::exporter::upkeep();
         let left = self.eligibility();
         let reason = self.stop_reason(!left.too_late.is_empty());
         let unfit = left.unfit.into_iter().chain(left.too_late);

@@ -226,3 +226,21 @@ async fn a_table_that_is_gone_does_not_hide_the_other_outboxes() {
     let refused = service.call("GET", "/v1/stats?outbox=app", "", 503);
     assert_eq!(refused["code"], "database-unavailable", "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_says_how_long_the_oldest_due_event_has_waited() {
+    let world = World::new(TABLES, SETTINGS).await;
+    let insert = |id: &str, ago: &str| {
+        format!(
+            "INSERT INTO outbox_event (id, event_type, payload, available_at, created_at)
+             VALUES ('{id}', 'a', '1', {UTC} - interval '{ago}', {UTC})"
+        )
+    };
+    world.sql(&insert("fresh", "2 seconds")).await;
+    let told = world.program.succeed(&["doctor"]);
+    assert!(told.contains("outbox \"app\": the oldest due event waits for") && !told.contains("NOTHING"), "{told}");
+    world.sql(&insert("old", "2 hours")).await;
+    let told = world.program.run(&["doctor"]);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(!told.status.success() && text.contains("waits for 2h") && text.contains("NOTHING HAS CALLED"), "{text}");
+}

@@ -125,7 +125,7 @@ async fn dead_letters_and_leases_that_nobody_took_back_are_told_by_route() {
         let (what, remedy) = finding(&text, "became dead letters");
         assert!(what.starts_with("warning  ") && what.contains("10 events of route \"orders\""), "{what}");
         assert!(remedy.contains("dead-letters requeue"), "{remedy}");
-        assert!(finding(&text, "attempts of the last").0.contains("10 of the 10"), "{text}");
+        assert!(finding(&text, "of the 10 events that the last").0.contains("10 of the 10"), "{text}");
         assert!(finding(&text, "longer than their leases").0.contains("1 events"), "{text}");
         assert!(text.contains("the last run began"), "{text}");
     }

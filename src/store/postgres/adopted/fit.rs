@@ -31,7 +31,8 @@ impl IdKind {
     /// Whether a row of the table can be called so. What the database would cut, or refuse to read, cannot.
     pub(super) fn holds(self, text: &str) -> bool {
         match self {
-            Self::Uuid => text.parse::<Uuid>().is_ok(),
+            // Of the ways to write one only this is what the database answers with.
+            Self::Uuid => text.parse::<Uuid>().is_ok_and(|id| id.to_string() == text),
             Self::Text { most } => !text.contains('\0') && text.chars().count() <= most,
             Self::Number { largest } => text
                 .parse::<i64>()

@@ -209,7 +209,8 @@ impl AdoptedStore {
 
     /// The id as statements take it; `None` when no row of this table can be called so.
     async fn known_id(&self, id: &EventId) -> Result<Option<String>, StoreError> {
-        let text = id.to_string();
+        // In small letters, as the database writes it and as operators' actions are noted.
+        let text = id.uuid().map_or_else(|| id.to_string(), |uuid| uuid.to_string());
         Ok(self.statements().await?.id_kind.holds(&text).then_some(text))
     }
 

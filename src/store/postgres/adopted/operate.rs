@@ -24,8 +24,7 @@ type Skip = fn(&Statements) -> Query<'_, Postgres, PgArguments>;
 impl AdoptedStore {
     /// What the table does not allow.
     pub(super) fn refused(&self, why: &str) -> StoreError {
-        let reason = format!("outbox {:?} cannot do this: {why}", self.name());
-        StoreError::Data { source: reason.clone().into(), reason }
+        StoreError::Unsupported { reason: format!("outbox {:?} cannot do this: {why}", self.name()) }
     }
 
     /// One event as it is now.

@@ -16,6 +16,7 @@ pub(super) fn same(error: &Arc<StoreError>) -> StoreError {
         StoreError::SchemaOutdated => StoreError::SchemaOutdated,
         StoreError::SchemaTooNew { version } => StoreError::SchemaTooNew { version: *version },
         StoreError::SchemaBroken { reason } => StoreError::SchemaBroken { reason: reason.clone() },
+        StoreError::Unsupported { reason } => StoreError::Unsupported { reason: reason.clone() },
         StoreError::Data { reason, .. } => StoreError::Data { reason: reason.clone(), source: cause },
         StoreError::Internal { reason, .. } => StoreError::Internal { reason: reason.clone(), source: source() },
     }

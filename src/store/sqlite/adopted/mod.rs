@@ -207,8 +207,7 @@ impl AdoptedStore {
     }
 
     fn refused(&self, why: &str) -> StoreError {
-        let reason = format!("outbox {:?} cannot do this: {why}", self.name());
-        StoreError::Data { source: reason.clone().into(), reason }
+        StoreError::Unsupported { reason: format!("outbox {:?} cannot do this: {why}", self.name()) }
     }
 }
 

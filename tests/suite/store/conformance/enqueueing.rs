@@ -59,7 +59,7 @@ on_every_table!(what_the_table_has_no_column_for_is_refused, |ground| {
     }
     for event in refused {
         let error = ground.store.enqueue(std::slice::from_ref(&event)).await.unwrap_err();
-        assert!(matches!(error, EnqueueError::Store(StoreError::Data { .. })), "{event:?}: {error:?}");
+        assert!(matches!(error, EnqueueError::Store(StoreError::Unsupported { .. })), "{event:?}: {error:?}");
     }
     assert_eq!(ground.sql.count("SELECT count(*) FROM {events}").await, 0);
 });

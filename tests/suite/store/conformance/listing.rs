@@ -83,6 +83,6 @@ on_every_table!(in_flight_is_what_is_pending_or_processing, |ground| {
     if ground.has_subject {
         assert_eq!(by_subject.unwrap().into_iter().collect::<BTreeSet<_>>(), expected);
     } else {
-        assert!(matches!(by_subject, Err(StoreError::Data { .. })), "{by_subject:?}");
+        assert!(matches!(by_subject, Err(StoreError::Unsupported { .. })), "{by_subject:?}");
     }
 });
