@@ -11,8 +11,8 @@
 //! | 5 | [`cli`], [`config`], [`telemetry`] | putting the parts together |
 //! | 4 | [`api`], [`poller`], [`housekeeping`], [`sampler`] | what sets the work going |
 //! | 3 | [`processor`] | the workflow: one bounded run, or one event by its id |
-//! | 2 | [`store`], [`handler`] | the two edges: the database and the receivers |
-//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`retention`], [`json`], [`metrics`], [`timestamp`] | words and rules |
+//! | 2 | [`store`], [`handler`], [`otlp`] | the edges: the database, the receivers, the collector of spans |
+//! | 1 | [`event`], [`lease`], [`outcome`], [`retry`], [`budget`], [`run`], [`retention`], [`json`], [`metrics`], [`span`], [`timestamp`] | words and rules |
 //!
 //! A library user needs [`store::connect`], a [`handler::Registry`] with his own [`handler::Handler`]s and a
 //! [`processor::Processor`]; `examples/custom_handler.rs` shows all three.
@@ -27,6 +27,7 @@ pub mod housekeeping;
 pub mod json;
 pub mod lease;
 pub mod metrics;
+pub mod otlp;
 pub mod outcome;
 pub mod poller;
 pub mod processor;
@@ -34,6 +35,7 @@ pub mod retention;
 pub mod retry;
 pub mod run;
 pub mod sampler;
+pub mod span;
 pub mod store;
 pub mod telemetry;
 pub mod timestamp;

@@ -89,6 +89,7 @@ fn settings(url: String, listen: SocketAddr, receiver: &Receiver) -> anyhow::Res
         listen,
         shutdown_grace: SHUTDOWN_GRACE,
         poll_interval: Some(POLL_INTERVAL),
+        otlp: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod dev;
 mod doctor;
 mod enqueue;
 mod events;
+mod export;
 mod global;
 mod inside;
 mod migrate;

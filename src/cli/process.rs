@@ -9,6 +9,7 @@ use clap::builder::RangedU64ValueParser;
 use uuid::Uuid;
 
 use super::database::{self, Schema};
+use super::export;
 use super::global::Global;
 use super::outboxes;
 use super::output;
@@ -16,7 +17,7 @@ use super::signals::{self, Signals};
 use crate::budget::Budget;
 use crate::config::Config;
 use crate::event::{EventId, check_event_type};
-use crate::processor::{Outboxes, RunError, RunRequest};
+use crate::processor::{Outboxes, ProcessorSettings, RunError, RunRequest};
 use crate::run::{RunReport, Trigger};
 
 /// One run without HTTP: claim what is due, deliver, report as JSON
@@ -59,13 +60,21 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> anyhow::Result
     let default = config.default_outbox().then(|| (Arc::clone(&store), registry));
     // The default store goes last, for the others stand on it.
     let stores: Vec<_> = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
-    let outboxes = outboxes::together(default, adopted, &config.processor())?;
+    let (tracer, exporter) = export::begin(config.otlp());
+    let outboxes = outboxes::together(default, adopted, &ProcessorSettings { tracer, ..config.processor() })?;
     let result = stoppable(&outboxes, request, outbox.as_deref(), config.shutdown_grace()).await?;
     // What the run has left to be written down is written before its database is closed.
     outboxes.shut_down(config.shutdown_grace()).await;
     for store in stores {
         store.close().await;
     }
+    let told = tell(result);
+    export::flush(exporter, config.shutdown_grace()).await;
+    told
+}
+
+/// Prints the report, as far as there is one.
+fn tell(result: Result<RunReport, RunError>) -> anyhow::Result<()> {
     match result {
         Ok(report) => output::json(&report),
         Err(RunError::Store { source, partial }) => {

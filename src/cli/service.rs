@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use tokio::net::TcpListener;
@@ -14,10 +14,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Schema};
+use super::export;
 use super::outboxes;
 use super::receiver::Receiver;
 use super::signals::{self, Signals};
 use crate::config::ServiceSettings;
+use crate::otlp::Exporter;
 use crate::processor::Outboxes;
 use crate::sampler::{self, Sampler};
 use crate::store::Store;
@@ -55,16 +57,19 @@ struct Service {
     outboxes: Outboxes,
     stop: CancellationToken,
     tasks: JoinSet<anyhow::Result<()>>,
+    exporter: Option<Exporter>,
 }
 
 impl Service {
-    async fn start(settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<Self> {
+    async fn start(mut settings: ServiceSettings, schema: Schema, extras: Extras) -> anyhow::Result<Self> {
         let store = database::open(&settings.store, schema).await?;
         let adopted = outboxes::adopted(&settings.store, settings.adopted, &store).await?;
         outboxes::say_limitations(&adopted).await;
         // The default store goes last, for the others stand on it.
         let stores = adopted.iter().map(|outbox| &outbox.store).chain([&store]).cloned().collect();
         let default = settings.default_outbox.then(|| (Arc::clone(&store), settings.registry));
+        let (tracer, exporter) = export::begin(settings.otlp);
+        settings.processor.tracer = tracer;
         let outboxes = outboxes::together(default, adopted, &settings.processor)?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
@@ -97,7 +102,7 @@ impl Service {
         }
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "ready");
         extras.announce.map_or(Ok(()), |announce| announce(address))?;
-        Ok(Self { stores, outboxes, stop, tasks })
+        Ok(Self { stores, outboxes, stop, tasks, exporter })
     }
 
     /// Waits for a signal, or for a part that should not end, and stops everything.
@@ -118,6 +123,7 @@ impl Service {
     }
 
     async fn stop(&mut self, grace: Duration) {
+        let begun = Instant::now();
         self.outboxes.begin_shutdown();
         self.outboxes.shut_down(grace).await;
         self.stop.cancel();
@@ -126,6 +132,7 @@ impl Service {
             tracing::warn!("some connections did not end in time and are cut off");
             self.tasks.shutdown().await;
         }
+        export::flush(self.exporter.take(), grace.saturating_sub(begun.elapsed())).await;
         for store in &self.stores {
             store.close().await;
         }

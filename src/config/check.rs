@@ -7,6 +7,7 @@ use super::problem::{ConfigError, Problems};
 use super::ranges::{CONCURRENCY, MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_PAYLOAD_BYTES};
 use super::settings::Settings;
 use super::text::written;
+use crate::otlp::Endpoint;
 use crate::telemetry::check_level;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -26,6 +27,9 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {
     check_durations(settings, &mut problems);
     if let Err(error) = check_level(&settings.log.level) {
         problems.add("log.level", error);
+    }
+    if let Some(Err(problem)) = settings.telemetry.otlp_endpoint.as_deref().map(str::parse::<Endpoint>) {
+        problems.add("telemetry.otlp_endpoint", problem);
     }
     problems.finish()
 }

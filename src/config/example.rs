@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::keys::KEYS;
 use super::outbox::written::{Label, Outbox, Retention as OutboxRetention, Status};
 use super::secret::{DatabaseUrl, HeaderValue, RouteUrl, Secret};
-use super::settings::{Database, Log, Poller, Retention, Retry, Route, Run, Server, Settings, Token};
+use super::settings::{Database, Log, Poller, Retention, Retry, Route, Run, Server, Settings, Telemetry, Token};
 use super::{Config, Environment, Sources};
 use crate::store::description::{Columns, Instants};
 
@@ -98,6 +98,7 @@ fn everything() -> Settings {
         database: Database::default(),
         retention: Retention::default(),
         log: Log::default(),
+        telemetry: Telemetry { otlp_endpoint: Some("http://a".to_owned()) },
         tokens: vec![token],
         outboxes: vec![outbox()],
         routes: vec![route],
@@ -157,7 +158,7 @@ fn the_example_shows_every_key_and_no_other() {
     for (header, line) in shown_lines() {
         paths("", &format!("{header}\n{line}").parse::<toml::Table>().unwrap().into(), &mut shown);
     }
-    for header in ["server", "run", "poller", "database", "retention", "log", "token", "route"] {
+    for header in ["server", "run", "poller", "database", "retention", "log", "telemetry", "token", "route"] {
         shown.remove(header);
     }
     assert_eq!(shown, known_keys());

@@ -30,7 +30,7 @@ impl Kind {
 }
 
 /// Everything that can be set, except what stands inside tokens, outboxes and routes.
-pub(super) const KEYS: [(&str, Kind); 21] = [
+pub(super) const KEYS: [(&str, Kind); 22] = [
     ("database_url", Kind::Text),
     ("default_outbox", Kind::Flag),
     ("server.listen", Kind::Text),
@@ -49,6 +49,7 @@ pub(super) const KEYS: [(&str, Kind); 21] = [
     ("retention.skipped", Kind::Text),
     ("log.format", Kind::Text),
     ("log.level", Kind::Text),
+    ("telemetry.otlp_endpoint", Kind::Text),
     ("token", Kind::Tables),
     ("outbox", Kind::Tables),
     ("route", Kind::Tables),

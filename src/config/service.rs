@@ -9,6 +9,7 @@ use super::tokens::{KnownToken, known_tokens};
 use super::{Config, check, routing};
 use crate::api::{ApiSettings, Scopes, Token};
 use crate::handler::Registry;
+use crate::otlp::Endpoint;
 use crate::processor::{LeasePolicy, ProcessorSettings};
 use crate::retention::Retention;
 use crate::store::StoreOptions;
@@ -35,6 +36,8 @@ pub struct ServiceSettings {
     pub shutdown_grace: Duration,
     /// How often the poller runs, if it does.
     pub poll_interval: Option<Duration>,
+    /// The collector that gets spans, if one does.
+    pub otlp: Option<Endpoint>,
 }
 
 /// An outbox whose table was there before.
@@ -66,7 +69,13 @@ impl Config {
         }
     }
 
-    /// The workflow.
+    /// The collector that gets spans, if one does.
+    #[must_use]
+    pub fn otlp(&self) -> Option<Endpoint> {
+        self.settings.telemetry.otlp_endpoint.as_deref()?.parse().ok()
+    }
+
+    /// The workflow, without a tracer.
     #[must_use]
     pub fn processor(&self) -> ProcessorSettings {
         let (run, kept) = (&self.settings.run, &self.settings.retention);
@@ -75,6 +84,7 @@ impl Config {
             lease: run.lease.map_or(LeasePolicy::Auto, LeasePolicy::Fixed),
             log_all_attempts: run.attempt_log == super::settings::AttemptLog::All,
             retention: Some(Retention { completed: kept.completed, skipped: kept.skipped }),
+            tracer: None,
         }
     }
 
@@ -175,6 +185,7 @@ impl Config {
             listen,
             shutdown_grace: settings.server.shutdown_grace,
             poll_interval: settings.poller.interval,
+            otlp: self.otlp(),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Settings {
     pub retention: Retention,
     /// The log.
     pub log: Log,
+    /// What is told to tracing tools.
+    pub telemetry: Telemetry,
     /// Who may call the HTTP API.
     #[serde(rename = "token", skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Token>,
@@ -55,6 +57,7 @@ impl Default for Settings {
             database: Database::default(),
             retention: Retention::default(),
             log: Log::default(),
+            telemetry: Telemetry::default(),
             tokens: Vec::new(),
             outboxes: Vec::new(),
             routes: Vec::new(),
@@ -185,6 +188,15 @@ impl Default for Log {
     fn default() -> Self {
         Self { format: LogFormat::Auto, level: "info".to_owned() }
     }
+}
+
+/// `[telemetry]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The base URL of the collector that gets spans; none are made when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
 }
 
 /// `[[token]]`

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::headers::{MAX_HEADER_BYTES, MAX_HEADERS};
+use crate::span::{Link, SpanContext};
 
 /// Names of the two headers.
 const TRACEPARENT: &str = "traceparent";
@@ -29,6 +30,22 @@ impl TraceContext {
             traceparent: traceparent.to_owned(),
             tracestate: tracestate.map(str::trim).filter(|text| !text.is_empty()).filter(visible).map(str::to_owned),
         })
+    }
+
+    /// The context among an event's headers, whatever the case of their names.
+    #[must_use]
+    pub fn of(headers: &BTreeMap<String, String>) -> Option<Self> {
+        let value = |wanted: &str| {
+            headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
+        };
+        Self::read(value(TRACEPARENT)?, value(TRACESTATE))
+    }
+
+    /// The span that it names, to be linked to.
+    #[must_use]
+    pub fn link(&self) -> Option<Link> {
+        let context = SpanContext::parse(&self.traceparent)?;
+        Some(Link { context, tracestate: self.tracestate.clone() })
     }
 
     /// Puts the context among an event's headers, unless they have one of their own, or no room.

@@ -19,6 +19,7 @@ pub use registry::{Pattern, Registry, RegistryError, Route};
 
 use crate::lease::{ClaimKey, ClaimedEvent};
 use crate::outcome::Outcome;
+use crate::span::SpanContext;
 
 /// How long a handler may take when its route does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,6 +44,7 @@ pub struct Delivery {
     started: Instant,
     answer: Mutex<Option<Answer>>,
     claim_key: Option<ClaimKey>,
+    span: Option<SpanContext>,
 }
 
 /// What a receiver answered, for the attempt log.
@@ -58,13 +60,25 @@ impl Delivery {
     /// Starts the clock of an attempt.
     #[must_use]
     pub fn start(event: ClaimedEvent, timeout: Duration) -> Self {
-        Self { event, timeout, started: Instant::now(), answer: Mutex::new(None), claim_key: None }
+        Self { event, timeout, started: Instant::now(), answer: Mutex::new(None), claim_key: None, span: None }
     }
 
     /// The same, able to show a claim token.
     #[must_use]
     pub fn with_claim_key(self, key: ClaimKey) -> Self {
         Self { claim_key: Some(key), ..self }
+    }
+
+    /// The same, as this span of a trace, if it is to be one.
+    #[must_use]
+    pub fn with_span(self, span: Option<SpanContext>) -> Self {
+        Self { span, ..self }
+    }
+
+    /// The attempt's own span, from which the receiver goes on. Without one the event's `traceparent` is passed on as it is.
+    #[must_use]
+    pub fn span(&self) -> Option<SpanContext> {
+        self.span
     }
 
     /// What the receiver may settle or extend this claim with, after it has answered `accepted`.

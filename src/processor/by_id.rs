@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::attempt::attempt;
 use super::settler::{Fate, settle};
+use super::spans;
 use super::{ProcessEventError, Processed, ProcessedOutcome, Shared};
 use crate::event::{Event, EventId, Status};
 use crate::handler::{Delivery, Route};
@@ -88,11 +89,13 @@ async fn claim_and_deliver(
     };
     // Runs count it too when they leave room for other types.
     let hold = shared.in_flight.hold(&event.event_type);
-    let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key));
+    let span = spans::of_attempt(&shared, &event);
+    let delivery = Arc::new(Delivery::start(event, route.timeout).with_claim_key(claim_key).with_span(span));
     let cut_off = shared.cut_off.clone();
     let finished = attempt(delivery, route, shared.store.max_payload_bytes(), slot, cut_off).await;
     drop(hold);
     finished.log(&shared.outbox);
+    spans::attempt_ended(&shared, &finished);
     let settlement = finished.settlement(shared.settings.log_all_attempts);
     finished.count(&shared.tally, settlement.as_ref());
     let Some(settlement) = settlement else {
@@ -105,7 +108,7 @@ async fn claim_and_deliver(
         Change::Skip { .. } => ProcessedOutcome::Skipped,
         Change::DeadLetter { .. } => ProcessedOutcome::DeadLetter,
     };
-    let settled = settle(&shared, vec![settlement], PATIENCE).await;
+    let settled = settle(&shared, vec![settlement], PATIENCE, span).await;
     match settled.failure {
         Some(error) => Err(error),
         None if settled.count(Fate::Later) > 0 => {

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::spans::SettleSpan;
 use super::{Shared, TokenError};
 use crate::event::{Event, EventId, Status};
 use crate::lease::{ClaimedEvent, Lease};
@@ -23,7 +24,11 @@ pub(super) async fn settle(shared: &Shared, id: &EventId, token: &str, outcome: 
     let attempt = (shared.settings.log_all_attempts || outcome != Outcome::Complete).then(|| line(&claimed, &outcome));
     shared.tally.note_intent(&claimed, &outcome, &change);
     let settlement = Settlement { lease: claimed.lease, change, attempt };
+    let span = SettleSpan::begin(shared, None);
     let applied = shared.store.settle(std::slice::from_ref(&settlement)).await;
+    if let Some(span) = span {
+        span.ended(1, Some(&applied));
+    }
     match &applied {
         Ok(applied) if applied.is_empty() => shared.tally.note_lost(&settlement),
         Ok(_) => shared.tally.note_applied(&settlement),

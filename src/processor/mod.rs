@@ -18,6 +18,7 @@ mod run;
 mod settings;
 mod settler;
 mod slots;
+mod spans;
 mod sweep;
 mod tally;
 mod together;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::handler::Registry;
 use crate::lease::{LEASE_MARGIN, LEAST_LEASE_MARGIN};
+use crate::otlp::Tracer;
 use crate::retention::Retention;
 
 /// Handlers that an instance may be told to run at once.
@@ -20,12 +21,14 @@ pub struct ProcessorSettings {
     pub log_all_attempts: bool,
     /// How long finished events are kept; they are never deleted when `None`.
     pub retention: Option<Retention>,
+    /// Takes the spans of runs, attempts and settlements; none are made when `None`.
+    pub tracer: Option<Tracer>,
 }
 
 impl Default for ProcessorSettings {
     /// 64 handlers, automatic leases, only failures in the attempt log, nothing is ever deleted.
     fn default() -> Self {
-        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false, retention: None }
+        Self { concurrency: 64, lease: LeasePolicy::Auto, log_all_attempts: false, retention: None, tracer: None }
     }
 }
 

@@ -11,8 +11,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
+use super::spans::SettleSpan;
 use crate::lease::Lease;
 use crate::outcome::{Change, Settlement};
+use crate::span::SpanContext;
 use crate::store::StoreError;
 
 /// The pause before a settlement is tried again, doubled each time.
@@ -46,6 +48,13 @@ pub(super) struct Settled {
     pub(super) failure: Option<StoreError>,
 }
 
+/// How long a batch is tried, and what its statements are parts of.
+#[derive(Clone, Copy)]
+struct Effort {
+    until: Instant,
+    span: Option<SpanContext>,
+}
+
 /// What one statement came to.
 enum Written {
     /// These leases were applied; the others were lost.
@@ -57,20 +66,26 @@ enum Written {
 }
 
 /// Writes settlements with so much patience; what is left then is written later, if at all.
-pub(super) async fn settle(shared: &Arc<Shared>, settlements: Vec<Settlement>, patience: Duration) -> Settled {
-    let settled = write(shared, settlements, patience).await;
+/// `span` is what the statements are parts of.
+pub(super) async fn settle(
+    shared: &Arc<Shared>,
+    settlements: Vec<Settlement>,
+    patience: Duration,
+    span: Option<SpanContext>,
+) -> Settled {
+    let settled = write(shared, settlements, patience, span).await;
     let left = settled.with_fate(Fate::Later);
     if !left.is_empty() && !shared.cut_off.is_cancelled() {
         let shared = Arc::clone(shared);
-        shared.clone().tasks.spawn(async move { write_later(&shared, left).await });
+        shared.clone().tasks.spawn(async move { write_later(&shared, left, span).await });
     }
     settled
 }
 
-async fn write_later(shared: &Shared, left: Vec<Settlement>) {
+async fn write_later(shared: &Shared, left: Vec<Settlement>, span: Option<SpanContext>) {
     let count = left.len();
     tracing::warn!(count, "settlements could not be written in time and are tried on");
-    let settled = write(shared, left, LATER_PATIENCE).await;
+    let settled = write(shared, left, LATER_PATIENCE, span).await;
     let (written, given_up) = (settled.count(Fate::Applied), settled.count(Fate::Later));
     if given_up > 0 {
         settled.with_fate(Fate::Later).iter().for_each(|settlement| shared.tally.forget(settlement));
@@ -80,17 +95,22 @@ async fn write_later(shared: &Shared, left: Vec<Settlement>) {
     }
 }
 
-async fn write(shared: &Shared, settlements: Vec<Settlement>, patience: Duration) -> Settled {
-    let until = Instant::now() + patience;
+async fn write(
+    shared: &Shared,
+    settlements: Vec<Settlement>,
+    patience: Duration,
+    span: Option<SpanContext>,
+) -> Settled {
+    let effort = Effort { until: Instant::now() + patience, span };
     let mut fates = Fates { of_each: Vec::with_capacity(settlements.len()), failure: None };
     for batch in settlements.chunks(MAX_BATCH) {
-        match persist(shared, batch, until, None).await {
+        match persist(shared, batch, effort, None).await {
             Written::Unknown(StoreError::Locked { .. }) | Written::Refused(_) if batch.len() > 1 => {
                 tracing::warn!(count = batch.len(), "settlements are written one by one: a row is locked or refused");
-                write_each(shared, batch, until, &mut fates).await;
+                write_each(shared, batch, effort, &mut fates).await;
             }
             Written::Unknown(locked @ StoreError::Locked { .. }) => {
-                fates.note(batch, persist(shared, batch, until, Some(locked)).await);
+                fates.note(batch, persist(shared, batch, effort, Some(locked)).await);
             }
             written => fates.note(batch, written),
         }
@@ -102,11 +122,11 @@ async fn write(shared: &Shared, settlements: Vec<Settlement>, patience: Duration
 }
 
 /// Writes each by itself: first all those that nobody has locked, then those whose lock has to be waited for.
-async fn write_each(shared: &Shared, batch: &[Settlement], until: Instant, fates: &mut Fates) {
+async fn write_each(shared: &Shared, batch: &[Settlement], effort: Effort, fates: &mut Fates) {
     let first = fates.of_each.len();
     let mut locked = Vec::new();
     for (place, one) in batch.chunks(1).enumerate() {
-        match persist(shared, one, until, None).await {
+        match persist(shared, one, effort, None).await {
             Written::Unknown(error @ StoreError::Locked { .. }) => {
                 locked.push((place, one, error));
                 fates.of_each.push(Fate::Later);
@@ -115,7 +135,7 @@ async fn write_each(shared: &Shared, batch: &[Settlement], until: Instant, fates
         }
     }
     for (place, one, error) in locked {
-        let written = persist(shared, one, until, Some(error)).await;
+        let written = persist(shared, one, effort, Some(error)).await;
         fates.of_each[first + place] = fates.judge(one, written).into_iter().next().unwrap_or(Fate::Later);
     }
 }
@@ -193,16 +213,20 @@ impl Settled {
 
 /// Runs one statement, again and again while it only fails for now. A row that turns out to be locked is given back at
 /// once; with `locked`, what was said of it before, it is waited for.
-async fn persist(shared: &Shared, batch: &[Settlement], until: Instant, locked: Option<StoreError>) -> Written {
+async fn persist(shared: &Shared, batch: &[Settlement], effort: Effort, locked: Option<StoreError>) -> Written {
     let waits_for_lock = locked.is_some();
     let mut last = locked;
     let mut pause = FIRST_PAUSE;
     loop {
+        let span = SettleSpan::begin(shared, effort.span);
         let result = tokio::select! {
             biased;
-            result = timeout_at(until, shared.store.settle(batch)) => result.ok(),
+            result = timeout_at(effort.until, shared.store.settle(batch)) => result.ok(),
             () = last_moment(shared) => None,
         };
+        if let Some(span) = span {
+            span.ended(batch.len(), result.as_ref());
+        }
         let error = match result {
             Some(Ok(leases)) => return Written::Applied(leases),
             Some(Err(error)) if !error.is_transient() => return Written::Refused(error),
@@ -210,7 +234,7 @@ async fn persist(shared: &Shared, batch: &[Settlement], until: Instant, locked: 
             None => return Written::Unknown(last.unwrap_or_else(late)),
         };
         let is_locked = matches!(error, StoreError::Locked { .. });
-        if (is_locked && !waits_for_lock) || Instant::now() + pause >= until {
+        if (is_locked && !waits_for_lock) || Instant::now() + pause >= effort.until {
             return Written::Unknown(error);
         }
         tracing::warn!(%error, count = batch.len(), "settlements could not be written and are tried again");

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::batch::Share;
 use super::run::{Ended, Run, check_budget, lost_after, shortest_timeout};
+use super::spans::{ALL, RunSpan};
 use super::{Processor, RunError, RunRequest};
 use crate::budget::Countdown;
 use crate::run::{RunReport, RunState, StopReason};
@@ -20,6 +21,7 @@ pub(super) struct Together {
     request: RunRequest,
     countdown: Countdown,
     run_id: Uuid,
+    span: Option<RunSpan>,
 }
 
 impl Together {
@@ -36,11 +38,12 @@ impl Together {
         // A batch too small for all begins with another outbox each time.
         let first = fastrand::usize(..processors.len());
         let shares = Share::divide(request.budget.batch_size, processors.len(), first);
+        let span = RunSpan::begin(&home.shared, &Arc::from(ALL));
         let part = |(processor, share): (&Processor, Share)| {
-            Run::part(Arc::clone(&processor.shared), request.clone(), countdown, run_id, share)
+            Run::part(Arc::clone(&processor.shared), request.clone(), countdown, run_id, share, span.clone())
         };
         let parts = processors.iter().zip(shares).map(part).collect();
-        Ok(Self { home, parts, request, countdown, run_id })
+        Ok(Self { home, parts, request, countdown, run_id, span })
     }
 
     /// Keeps the run in the database from now on, so that anybody can ask for it.
@@ -61,7 +64,8 @@ impl Together {
             stop_reason: Some(StopReason::Drained),
             ..RunReport::begun(self.run_id)
         };
-        let mut whole = Ended { report, failure: None, trigger: self.request.trigger, countdown: self.countdown };
+        let (trigger, countdown, span) = (self.request.trigger, self.countdown, self.span);
+        let mut whole = Ended { report, failure: None, trigger, countdown, span };
         let mut panicked = None;
         for part in begun {
             match part.await {

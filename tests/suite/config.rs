@@ -126,6 +126,11 @@ fn values_of_the_wrong_type_or_out_of_range_name_key_value_and_what_is_valid() {
     refused("", &[("OUTBOXD_RUN__CONCURRENCY", "many")], &["run.concurrency", "many", "OUTBOXD_RUN__CONCURRENCY"]);
     refused("[run]\nattempt_log = \"some\"", &[], &["run.attempt_log", "some", "failures"]);
     refused("[database]\nmax_connections = 1001", &[], &["database.max_connections", "1001", "2 to 1000"]);
+    for url in ["", "collector:4318", "http://user:hunter2@collector:4318"] {
+        let text = format!("[telemetry]\notlp_endpoint = \"{url}\"");
+        let problem = refused(&text, &[], &["telemetry.otlp_endpoint", "http://collector:4318"]);
+        assert!(!problem.contains("hunter2"), "{problem}");
+    }
     refused("[server]\nmax_body_bytes = 10", &[], &["server.max_body_bytes", "10", "max_payload_bytes"]);
     refused("[server]\nlisten = \"8080\"", &[], &["server.listen", "8080", "127.0.0.1:8080"]);
     refused("[log]\nlevel = \"loud\"", &[], &["log.level", "loud", "info"]);

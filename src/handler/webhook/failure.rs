@@ -8,6 +8,8 @@ use std::io;
 
 use super::answer::clean_text;
 
+const CLASSES: [&str; 7] = ["dns", "connect", "tls", "reset", "timeout", "body", "request"];
+
 const MAX_CAUSE_CHARS: usize = 200;
 
 /// Describes a request that got no answer.
@@ -19,6 +21,13 @@ pub(super) fn describe(error: reqwest::Error) -> String {
 /// Describes an answer that broke off in its body.
 pub(super) fn describe_body(error: reqwest::Error) -> String {
     format!("body: the answer broke off: {}", deepest_text(&error.without_url()))
+}
+
+/// The class that an error of an attempt begins with, if it is one of a webhook.
+#[must_use]
+pub fn failure_class(error: &str) -> Option<&'static str> {
+    let (word, _) = error.split_once(": ")?;
+    CLASSES.into_iter().find(|class| *class == word)
 }
 
 /// The innermost cause, short enough for a log line.

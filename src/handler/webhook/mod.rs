@@ -26,6 +26,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, Request, Url};
 
 pub use client::WebhookClient;
+pub use failure::failure_class;
 pub use signature::{SecretError, SigningSecret};
 
 use self::answer::{Head, outcome_of};

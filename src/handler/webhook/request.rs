@@ -1,6 +1,6 @@
 //! The request of one attempt: outboxd's own headers, the route's, the event's; and the payload as it was enqueued.
 //!
-//! The event's headers are put down first, the route's replace them where names meet (the operator's word counts more
+//! The event's headers are put down first, with the attempt's own span as `traceparent` where it has one; the route's replace them where names meet (the operator's word counts more
 //! than data), outboxd's own replace both. `outbox-subject` is the subject as it was enqueued where a header can carry it:
 //! printable ASCII that neither begins nor ends with a space. Any other subject is percent-encoded UTF-8 from end to end,
 //! its spaces and `%` included. Ids and types of our own tables are plain and go as they are; those of adopted tables are
@@ -26,6 +26,7 @@ const SUBJECT: HeaderName = HeaderName::from_static("outbox-subject");
 const ATTEMPT: HeaderName = HeaderName::from_static("outbox-attempt");
 const CLAIM: HeaderName = HeaderName::from_static("outbox-claim");
 const CLAIM_TOKEN: HeaderName = HeaderName::from_static("outbox-claim-token");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const DEADLINE_MS: HeaderName = HeaderName::from_static("outbox-deadline-ms");
 
 /// How many headers are outboxd's own, with those that the client adds.
@@ -78,6 +79,9 @@ pub(super) fn build(
 
     let mut headers = HeaderMap::with_capacity(OWN_HEADERS + route_headers.len() + event.headers.len());
     headers.extend(event_headers(&event.headers)?);
+    if let Some(value) = delivery.span().and_then(|span| HeaderValue::try_from(span.traceparent()).ok()) {
+        headers.insert(TRACEPARENT, value);
+    }
     for (name, value) in route_headers {
         headers.insert(name.clone(), value.clone());
     }

@@ -10,6 +10,7 @@ use crate::processor::batch::Grant;
 use crate::processor::in_flight::Hold;
 use crate::processor::plan::{Eligibility, Room, eligibility, share};
 use crate::processor::settler::{MAX_BATCH, settle};
+use crate::processor::spans::RunSpan;
 use crate::processor::sweep::{REAP_EVERY, sweep};
 use crate::store::{Claim, LaneClaim, SubjectClaim};
 
@@ -178,7 +179,8 @@ impl Run {
         let least = if self.failure.is_some() { Duration::ZERO } else { LEAST_PATIENCE };
         let patience = self.countdown.remaining().clamp(least, LONGEST_PATIENCE);
         let shared = Arc::clone(&self.shared);
-        self.settling.push(Box::pin(async move { settle(&shared, batch, patience).await }));
+        let span = self.span.as_ref().map(RunSpan::context);
+        self.settling.push(Box::pin(async move { settle(&shared, batch, patience, span).await }));
     }
 
     /// Nothing is left to be done but to settle.

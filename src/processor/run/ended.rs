@@ -11,6 +11,7 @@ use super::LOST_MARGIN;
 use crate::budget::Countdown;
 use crate::metrics;
 use crate::processor::RunError;
+use crate::processor::spans::RunSpan;
 use crate::run::{RunReport, StopReason, Trigger};
 use crate::store::{Store, StoreError};
 
@@ -26,6 +27,8 @@ pub(in crate::processor) struct Ended {
     pub(in crate::processor) failure: Option<StoreError>,
     pub(in crate::processor) trigger: Trigger,
     pub(in crate::processor) countdown: Countdown,
+    /// The span of the whole run.
+    pub(in crate::processor) span: Option<RunSpan>,
 }
 
 impl Ended {
@@ -54,10 +57,13 @@ impl Ended {
     }
 
     /// Logs and keeps the report, and gives it to the caller.
-    pub(in crate::processor) async fn conclude(self, store: &Arc<dyn Store>) -> Result<RunReport, RunError> {
+    pub(in crate::processor) async fn conclude(mut self, store: &Arc<dyn Store>) -> Result<RunReport, RunError> {
         self.log();
         let took = Duration::from_millis(self.report.duration_ms);
         metrics::run_ended(self.trigger, self.report.stop_reason.unwrap_or(StopReason::Error), took);
+        if let Some(span) = self.span.take() {
+            span.ended(&self);
+        }
         self.record(store.as_ref()).await;
         match self.failure {
             None => Ok(self.report),
@@ -147,7 +153,13 @@ mod tests {
     fn ended(reason: StopReason, change: impl FnOnce(&mut RunReport)) -> Ended {
         let mut report = RunReport { stop_reason: Some(reason), ..RunReport::begun(Uuid::nil()) };
         change(&mut report);
-        Ended { report, failure: None, trigger: Trigger::Cli, countdown: Countdown::start(Budget::default()) }
+        Ended {
+            report,
+            failure: None,
+            trigger: Trigger::Cli,
+            countdown: Countdown::start(Budget::default()),
+            span: None,
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Run {
         self.report.stop_reason = Some(if self.failure.is_some() { StopReason::Error } else { reason });
         self.report.duration_ms = u64::try_from(self.countdown.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (trigger, countdown) = (self.request.trigger, self.countdown);
-        Ended { report: self.report, failure: self.failure, trigger, countdown }
+        Ended { report: self.report, failure: self.failure, trigger, countdown, span: self.span }
     }
 
     /// A sweep that is still under way goes on without the run, for those that come after it; what an earlier run's took

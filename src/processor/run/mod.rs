@@ -28,6 +28,7 @@ use super::batch::{Grant, Share};
 use super::in_flight::Hold;
 use super::settler::Settled;
 use super::slots::Hungry;
+use super::spans::RunSpan;
 use super::sweep::{Swept, sweep};
 use super::{RunError, RunRequest, Shared};
 use crate::budget::Countdown;
@@ -99,6 +100,8 @@ pub(super) struct Run {
     types: Vec<String>,
     /// Its part in the batch, and the word that it wants slots.
     share: Share,
+    /// What tracing tools see of it.
+    span: Option<RunSpan>,
     hungry: Option<Hungry>,
     claiming: UnderWay<Claimed>,
     settling: FuturesUnordered<BoxFuture<'static, Settled>>,
@@ -133,7 +136,8 @@ impl Run {
         let countdown = Countdown::start(request.budget);
         check_budget(&request, &countdown, shortest_timeout(&shared, &request))?;
         let share = Share::whole(request.budget.batch_size);
-        Ok(Self::part(shared, request, countdown, Uuid::now_v7(), share))
+        let span = RunSpan::begin(&shared, &shared.outbox);
+        Ok(Self::part(shared, request, countdown, Uuid::now_v7(), share, span))
     }
 
     /// The part of a run that one of its outboxes has.
@@ -143,6 +147,7 @@ impl Run {
         countdown: Countdown,
         run_id: Uuid,
         share: Share,
+        span: Option<RunSpan>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -153,6 +158,7 @@ impl Run {
             report: RunReport::begun(run_id),
             types: Vec::new(),
             share,
+            span,
             claiming: None,
             settling: FuturesUnordered::new(),
             sweeping: None,

@@ -14,6 +14,7 @@ use crate::outcome::{Change, Outcome, Settlement};
 use crate::processor::attempt::{Finished, attempt, timed_out};
 use crate::processor::in_flight::Hold;
 use crate::processor::settler::{Fate, Settled};
+use crate::processor::spans;
 use crate::processor::sweep::Swept;
 use crate::store::{LaneClaim, Position, StoreError};
 
@@ -105,7 +106,8 @@ impl Run {
     }
 
     fn start(&mut self, event: ClaimedEvent, route: Arc<Route>, slot: OwnedSemaphorePermit, hold: Option<Hold>) {
-        let mut delivery = Delivery::start(event, route.timeout);
+        let span = spans::of_attempt(&self.shared, &event);
+        let mut delivery = Delivery::start(event, route.timeout).with_span(span);
         if let Some(key) = self.shared.claim_key.get() {
             delivery = delivery.with_claim_key(key.clone());
         }
@@ -163,6 +165,7 @@ impl Run {
 
     fn note_outcome(&mut self, finished: &Finished) {
         finished.log(&self.shared.outbox);
+        spans::attempt_ended(&self.shared, finished);
         if self.finished.is_empty() {
             self.settle_from = Instant::now() + SETTLE_LINGER;
         }

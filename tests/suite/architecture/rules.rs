@@ -4,8 +4,8 @@ use super::source::{Source, Word};
 
 /// The floors from the ground up; who may import whom within a floor is said by [`may_import`].
 const FLOORS: [&[&str]; 5] = [
-    &["event", "lease", "outcome", "retry", "budget", "run", "retention", "json", "metrics", "timestamp"],
-    &["store", "handler"],
+    &["event", "lease", "outcome", "retry", "budget", "run", "retention", "json", "metrics", "span", "timestamp"],
+    &["store", "handler", "otlp"],
     &["processor"],
     &["api", "poller", "housekeeping", "sampler"],
     &["cli", "config", "telemetry", "main"],

@@ -59,6 +59,7 @@ mod program;
 mod retention;
 mod service;
 mod stopping;
+mod tracing;
 
 /// Long enough for any handler here.
 const LONG: Duration = Duration::from_secs(20);

@@ -1,5 +1,6 @@
 //! What the tests share: databases, receivers, the program.
 
+pub mod collector;
 pub mod database;
 pub mod pooler;
 pub mod postgres;
