@@ -93,22 +93,6 @@ impl AdoptedStore {
         })
     }
 
-    /// Every statement's name and text, for whoever looks at their plans.
-    ///
-    /// # Errors
-    /// The catalogue cannot be read, or the description does not fit.
-    #[doc(hidden)]
-    pub async fn texts(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
-        Ok(self.statements().await?.texts())
-    }
-
-    /// What is set in every session of such a store.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn session_settings() -> [(&'static str, &'static str); 5] {
-        ADOPTED_SETTINGS
-    }
-
     fn name(&self) -> &str {
         &self.description.name
     }

@@ -4,8 +4,11 @@ use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
+use super::AdoptedStore;
 use super::fit::{Fit, IdKind, PayloadKind};
 use super::names::{NEVER, names};
+use crate::store::StoreError;
+use crate::store::postgres::call::ADOPTED_SETTINGS;
 
 macro_rules! statements {
     ($($name:ident),+ $(,)?) => {
@@ -104,3 +107,21 @@ statements!(
     stats_lanes,
     survey,
 );
+
+impl AdoptedStore {
+    /// Every statement's name and text, for whoever looks at their plans.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read, or the description does not fit.
+    #[doc(hidden)]
+    pub async fn texts(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        Ok(self.statements().await?.texts())
+    }
+
+    /// What is set in every session of such a store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn session_settings() -> [(&'static str, &'static str); 5] {
+        ADOPTED_SETTINGS
+    }
+}
