@@ -7,7 +7,7 @@ import { closeEvent, eventOfAddress, onEventChange, openEvent } from "./event.js
 import { showHour } from "./hour.js";
 import { showLanes } from "./lanes.js";
 import { complain, tell } from "./notice.js";
-import { ofOutbox, onOutboxChange, outbox, showOutboxes } from "./outboxes.js";
+import { chooseOutbox, ofOutbox, onOutboxChange, outbox, showOutboxes } from "./outboxes.js";
 import { showRuns } from "./runs.js";
 import { forgetSearch, search, showEventsIn } from "./search.js";
 import { clock, duration } from "./time.js";
@@ -31,7 +31,7 @@ function show(picture) {
   if (locked) lock();
   byId("data").hidden = locked || !picture.stats;
   byId("page").dataset.stale = String(Boolean(picture.problem ?? picture.readiness));
-  showVerdict(judge(picture), perform);
+  showVerdict(judge({ ...picture, chosen: outbox() }), perform);
   showFreshness(picture);
   if (locked || picture.problem || !picture.stats) return;
   tokenAccepted();
@@ -80,7 +80,9 @@ function followAddress() {
   addressed = null;
 }
 
-async function perform(action) {
+/** What a button of the verdict offers; in the outbox that it is about. */
+async function perform(action, place) {
+  if (place !== undefined) chooseOutbox(place);
   if (action === "token") showTokenForm();
   if (action === "dead-letters") await showDeadLetters();
   if (action === "waiting") await showEventsIn("pending");

@@ -18,13 +18,14 @@ const ENOUGH_ATTEMPTS = 3;
 
 /**
  * The verdict: `level` is ok, warn, bad or away; `kind` names the rule; `text` and `todo` are sentences; `actions` are
- * names of what the page offers. `picture` holds stats, problem, readiness, now and frozenFor.
+ * names of what the page offers, and `places` names the outbox that an action is about, where there are several.
+ * `picture` holds stats, problem, readiness, now, frozenFor and the chosen outbox.
  */
 export function judge(picture) {
   const rules = [blind, unready, frozen, uncounted, nobodyCalls, late, failing, unrouted, deadLetters, quiet];
   for (const rule of rules) {
     const verdict = rule(picture);
-    if (verdict) return { text: [], todo: [], actions: [], ...verdict };
+    if (verdict) return { text: [], todo: [], actions: [], places: {}, ...verdict };
   }
   return flow(picture);
 }
@@ -184,15 +185,16 @@ function unrouted(picture) {
   if (lanes.length === 0) return null;
   const names = lanes.slice(0, 5).map((lane) => place(lane, picture));
   const dead = deadLetters(picture);
-  const given = dead ? { text: [`Given up besides: ${dead.sum}.`], actions: dead.actions } : { text: [], actions: [] };
+  const given = dead ? [`Given up besides: ${dead.sum}${dead.where ? `, ${dead.where}` : ""}.`] : [];
   const more = lanes.length > names.length ? ` and ${counted(lanes.length - names.length, "other")}` : "";
   return {
     level: "warn",
     kind: "unrouted",
     headline: `${counted(lanes.length, "type")} of events ${lanes.length === 1 ? "waits" : "wait"} because no route takes ${lanes.length === 1 ? "it" : "them"}`,
-    text: [`${names.join(", ")}${more}. They wait without spending attempts, and nothing else is late.`, ...given.text],
+    text: [`${names.join(", ")}${more}. They wait without spending attempts, and nothing else is late.`, ...given],
     todo: ["Add a [[route]] for the type to the server's settings. Or, if a new version brings the route, wait until it runs."],
-    actions: given.actions,
+    actions: dead?.actions ?? [],
+    places: dead?.places ?? {},
   };
 }
 
@@ -201,12 +203,15 @@ function deadLetters(picture) {
   if (lanes.length === 0) return null;
   const sum = lanes.reduce((sum, lane) => sum + lane.dead_letter, 0);
   const plus = lanes.some((lane) => lane.capped) ? " or more" : "";
+  const { name, where } = whereMost(lanes, (lane) => lane.dead_letter, picture);
   return {
     level: "warn",
     kind: "dead-letters",
     sum: `${count(sum)}${plus}`,
+    where,
+    places: { "dead-letters": name },
     headline: `Events flow, but ${count(sum)}${plus} ${sum === 1 ? "was" : "were"} given up`,
-    text: ["Dead letters wait for a decision. They are never purged."],
+    text: [`Dead letters wait for a decision. They are never purged.${where ? ` They are ${where}.` : ""}`],
     todo: ["Read why, mend the cause, then requeue them. Discard what nobody needs."],
     actions: ["dead-letters"],
   };
@@ -235,6 +240,7 @@ function flow(picture) {
     text: [due === 0 ? "Nothing is due." : `${dueWords(picture.stats.lanes)} None has waited for long.`],
     todo: [],
     actions: [],
+    places: {},
   };
 }
 
@@ -267,7 +273,24 @@ function dueWords(lanes) {
 }
 
 /** A lane's name; with its outbox where there are several. */
-function place(lane, { stats }) {
-  const several = stats.lanes.some((other) => other.outbox !== lane.outbox);
-  return several ? `${lane.type} (outbox ${lane.outbox})` : lane.type;
+function place(lane, picture) {
+  return hasSeveral(picture) ? `${lane.type} (outbox ${lane.outbox})` : lane.type;
+}
+
+function hasSeveral({ stats }) {
+  return new Set([...(stats.outboxes ?? []), ...stats.lanes.map((lane) => lane.outbox)]).size > 1;
+}
+
+/**
+ * In which outboxes these are, in words, and the one to look into: the chosen one if it has any, else that with most.
+ * Where there is only one outbox, it needs no name.
+ */
+function whereMost(entries, number, picture) {
+  if (!hasSeveral(picture)) return {};
+  const sums = new Map();
+  for (const entry of entries) sums.set(entry.outbox, (sums.get(entry.outbox) ?? 0) + number(entry));
+  const most = [...sums].sort((left, right) => right[1] - left[1]);
+  const name = sums.has(picture.chosen) ? picture.chosen : most[0][0];
+  if (most.length === 1) return { name, where: `in outbox ${name}` };
+  return { name, where: most.map(([outbox, sum]) => `${count(sum)} in outbox ${outbox}`).join(", ") };
 }

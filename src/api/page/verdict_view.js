@@ -12,7 +12,7 @@ const ACTIONS = {
 let announced = "";
 let drawn = "";
 
-/** Shows a verdict; `perform` is called with the name of an action. A screen reader hears it when its kind changes. */
+/** Shows a verdict; `perform` is called with an action's name and its outbox. A screen reader hears it when its kind changes. */
 export function showVerdict(verdict, perform) {
   const text = JSON.stringify(verdict);
   if (text === drawn) return;
@@ -24,7 +24,7 @@ export function showVerdict(verdict, perform) {
   const todo = verdict.todo.length > 0 && make("ul", { class: "todo" }, verdict.todo.map((line) => make("li", {}, shown(line))));
   fill(byId("verdict-text"), ...verdict.text.map((line) => make("p", {}, shown(line))), todo);
   const buttons = verdict.actions.map((name) =>
-    button(ACTIONS[name], () => perform(name), { key: `verdict-${name}`, kind: "main" }),
+    button(actionWords(name, verdict), () => perform(name, verdict.places[name]), { key: `verdict-${name}`, kind: "main" }),
   );
   fill(byId("verdict-actions"), buttons);
   document.title = verdict.level === "ok" ? "outboxd" : `${verdict.headline} · outboxd`;
@@ -33,4 +33,8 @@ export function showVerdict(verdict, perform) {
     announced = kind;
     byId("announcer").textContent = [`${verdict.headline}.`, ...verdict.todo].join(" ");
   }
+}
+
+function actionWords(name, { places }) {
+  return places[name] === undefined ? ACTIONS[name] : `${ACTIONS[name]} of ${shown(places[name])}`;
 }

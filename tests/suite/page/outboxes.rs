@@ -58,7 +58,15 @@ async fn an_outbox_is_chosen_for_the_lists_and_the_verdict_speaks_of_all() {
     browser.shows("#outbox-label", "orders").await;
     browser.shows("#lanes", "invoice.created").await;
     browser.shows("#dead-list", "No dead letters").await;
-    browser.write("#outbox", "orders").await;
+    browser.shows("#verdict-text", "in outbox orders").await;
+    browser.shows("#verdict-actions", "See the dead letters of orders").await;
+    browser.click("[data-key=verdict-dead-letters]").await;
+    browser.shows("#dead-list", "no such receiver").await;
+    browser.holds("return document.getElementById('outbox').value === 'orders'", Vec::new()).await;
+    browser.write("#outbox", "default").await;
+    browser.shows("#dead-list", "No dead letters").await;
+    browser.shows("#lanes", "invoice.created").await;
+    browser.click("[data-key=verdict-dead-letters]").await;
     browser.shows("#lanes", "order.shipped").await;
     browser.shows("#dead-list", "no such receiver").await;
     assert!(!browser.text("#lanes").await.contains("invoice.created"));

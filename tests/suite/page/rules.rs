@@ -98,6 +98,29 @@ async fn the_verdict_names_what_is_wrong_first_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_over_several_outboxes_names_the_one_that_its_button_leads_to() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let elsewhere = |lane, name: &str| changed(lane, "/outbox", name.into());
+    let lanes = [
+        lane("a", 0, None, 1),
+        elsewhere(lane("b", 0, None, 7), "orders"),
+        elsewhere(lane("c", 2, Some(0), 0), "bills"),
+    ];
+    let mut picture = picture(&lanes, &run(1, "drained"));
+    for (chosen, place) in [("default", "default"), ("orders", "orders"), ("bills", "orders")] {
+        picture["chosen"] = chosen.into();
+        let verdict = browser.call("verdict.js", "judge", vec![picture.clone()]).await;
+        assert_eq!(verdict["places"]["dead-letters"], place, "{verdict}");
+        assert!(verdict["text"].to_string().contains("7 in outbox orders, 1 in outbox default"), "{verdict}");
+    }
+    picture["stats"]["lanes"] = json!([lanes[0]]);
+    let verdict = browser.call("verdict.js", "judge", vec![picture]).await;
+    assert_eq!(verdict["places"]["dead-letters"], Value::Null, "a single outbox needs no name");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_payload_is_shown_as_it_was_written() {
     let site = Site::start().await;
     let browser = Browser::start().await;
