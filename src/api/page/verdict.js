@@ -122,9 +122,12 @@ function nobodyCalls(picture) {
     level: "bad",
     kind: "nobody-calls",
     headline: `Events are due ${since}`,
-    text: [`${dueWords(picture.stats.lanes)} The oldest, ${place(oldest, picture)}, has waited for ${duration(oldest.oldest_due_age_ms)}.`],
+    text: [
+      `${dueWords(picture.stats.lanes)} The oldest, ${place(oldest, picture)}, has waited for ${duration(oldest.oldest_due_age_ms)}.`,
+      ...failures(picture).map((found) => failureWords(found, picture)),
+    ],
     todo: [
-      "Set one run going now with the button: that delivers what waits.",
+      "Set one run going now with the button: it hands what is due to its receivers. An event that fails spends one of its attempts.",
       "Then mend what should call /v1/process every minute: the cron job, its schedule, its secret (CRON_SECRET), the network between. Or set [poller] interval, and the server runs by itself.",
     ],
     actions: ["process"],
@@ -159,25 +162,56 @@ function lateAdvice(run, oldest) {
 }
 
 function failing(picture) {
-  const since = picture.now - RECENT;
-  const sum = { good: 0, bad: 0 };
-  for (const minute of picture.stats.last_hour ?? []) {
-    if (Date.parse(minute.minute) < since) continue;
-    sum.good += minute.completed + minute.skipped;
-    sum.bad += minute.retried + minute.dead_lettered;
-  }
-  if (sum.bad < ENOUGH_ATTEMPTS || sum.bad <= sum.good) return null;
+  const found = failures(picture);
+  if (found.length === 0) return null;
+  const silence = silenceOf(picture);
+  const nobody = silence >= LATE;
+  const since = silence === Infinity ? "Nothing has ever called" : `Nothing has called for ${duration(silence)}`;
+  const again = nobody
+    ? `${since}: what failed is tried again only when somebody calls. Mend the receiver, then use the button; each event that fails spends an attempt.`
+    : "Failed events are tried again by the next runs, with growing delays.";
+  const dead = found.some(({ given_up }) => given_up > 0) ? deadLetters(picture) : null;
   return {
     level: "bad",
     kind: "failing",
     headline: "Deliveries fail",
-    text: [`${count(sum.bad)} of the ${counted(sum.bad + sum.good, "attempt")} of the last quarter of an hour failed.`],
+    text: found.map((one) => failureWords(one, picture)),
     todo: [
       "Open an event that failed and read what the receiver answered.",
-      "Is the receiver up? Has its address, certificate or secret changed? Failed events are tried again by themselves, with growing delays.",
+      "Is the receiver up? Has its address, certificate or secret changed?",
+      again,
     ],
-    actions: ["waiting"],
+    actions: ["waiting", ...(dead?.actions ?? []), ...(nobody ? ["process"] : [])],
+    places: { waiting: whereMost(found, ({ bad }) => bad, picture).name, ...dead?.places },
   };
+}
+
+/**
+ * The outboxes in which most attempts failed lately. The last quarter of an hour must say so and the newest minute in
+ * which anything was tried as well: what succeeds again is mended.
+ */
+function failures(picture) {
+  const since = picture.now - RECENT;
+  const minutes = (picture.stats.last_hour ?? []).filter((minute) => Date.parse(minute.minute) >= since);
+  return [...new Set(minutes.map((minute) => minute.outbox))].flatMap((outbox) => {
+    const own = minutes.filter((minute) => minute.outbox === outbox).map(attempted).filter(({ good, bad }) => good + bad > 0);
+    if (own.length === 0) return [];
+    const newest = own.reduce((newest, one) => (one.at > newest.at ? one : newest));
+    const total = (name) => own.reduce((sum, one) => sum + one[name], 0);
+    const sum = { outbox, good: total("good"), bad: total("bad"), given_up: total("given_up") };
+    return sum.bad >= ENOUGH_ATTEMPTS && sum.bad > sum.good && newest.bad > newest.good ? [sum] : [];
+  });
+}
+
+function attempted(minute) {
+  const { completed, skipped, retried, dead_lettered } = minute;
+  return { at: Date.parse(minute.minute), good: completed + skipped, bad: retried + dead_lettered, given_up: dead_lettered };
+}
+
+function failureWords({ outbox, good, bad, given_up }, picture) {
+  const where = hasSeveral(picture) ? ` in outbox ${outbox}` : "";
+  const dead = given_up > 0 ? ` The dead letters grow: ${count(given_up)} of these events ${given_up === 1 ? "was" : "were"} given up.` : "";
+  return `${count(bad)} of the ${counted(bad + good, "attempt")} of the last quarter of an hour${where} failed.${dead}`;
 }
 
 function unrouted(picture) {
@@ -232,7 +266,7 @@ function quiet(picture) {
 }
 
 function flow(picture) {
-  const due = picture.stats.lanes.reduce((sum, lane) => sum + lane.due, 0);
+  const due = picture.stats.lanes.filter(isRouted).reduce((sum, lane) => sum + lane.due, 0);
   return {
     level: "ok",
     kind: "flow",
@@ -266,10 +300,14 @@ function waits(lane) {
   return lane.due + lane.scheduled > 0;
 }
 
-function dueWords(lanes) {
-  const sum = lanes.reduce((sum, lane) => sum + lane.due, 0);
+/** What the next run takes; what no route takes is named apart. */
+function dueWords(all) {
+  const lanes = all.filter(isRouted);
+  const due = (lanes) => lanes.reduce((sum, lane) => sum + lane.due, 0);
   const plus = lanes.some((lane) => lane.capped) ? " or more" : "";
-  return `${count(sum)}${plus} ${sum === 1 ? "event is" : "events are"} due.`;
+  const others = due(all) - due(lanes);
+  const besides = others > 0 ? ` ${count(others)} besides ${others === 1 ? "waits" : "wait"} for a route.` : "";
+  return `${count(due(lanes))}${plus} ${due(lanes) === 1 ? "event is" : "events are"} due.${besides}`;
 }
 
 /** A lane's name; with its outbox where there are several. */
