@@ -66,6 +66,7 @@ static FILES: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!(SCRIPT, "main.js"),
         asset!(SCRIPT, "notice.js"),
         asset!(SCRIPT, "outboxes.js"),
+        asset!(SCRIPT, "run_now.js"),
         asset!(SCRIPT, "runs.js"),
         asset!(SCRIPT, "search.js"),
         asset!(SCRIPT, "session.js"),

@@ -4,6 +4,7 @@
 // anything at all, does anybody call, are events late, do deliveries fail, does something wait for a decision?
 
 import { count, counted, duration } from "./time.js";
+import { didWords } from "./words.js";
 
 const MINUTE = 60_000;
 /** An event that is due for so long is late, when somebody calls every minute. */
@@ -19,10 +20,11 @@ const ENOUGH_ATTEMPTS = 3;
 /**
  * The verdict: `level` is ok, warn, bad or away; `kind` names the rule; `text` and `todo` are sentences; `actions` are
  * names of what the page offers, and `places` names the outbox that an action is about, where there are several.
- * `picture` holds stats, problem, readiness, now, frozenFor and the chosen outbox.
+ * `picture` holds stats, problem, readiness, now, frozenFor, the newest run, the run that was set going from here and
+ * the chosen outbox.
  */
 export function judge(picture) {
-  const rules = [blind, unready, frozen, uncounted, nobodyCalls, late, failing, unrouted, deadLetters, quiet];
+  const rules = [blind, unready, frozen, uncounted, justRun, nobodyCalls, late, failing, unrouted, deadLetters, quiet];
   for (const rule of rules) {
     const verdict = rule(picture);
     if (verdict) return { text: [], todo: [], actions: [], places: {}, ...verdict };
@@ -113,6 +115,27 @@ function uncounted({ stats }) {
   };
 }
 
+/** Figures from before a run that was just made here say nothing about what it has left. */
+function justRun({ stats, ownRun }) {
+  if (!ownRun) return null;
+  if (ownRun.state === "running") {
+    return {
+      level: "warn",
+      kind: "running",
+      headline: "A run is under way",
+      text: [`It was set going from here. ${dueWords(stats.lanes)} The figures follow it.`],
+      actions: ["process"],
+    };
+  }
+  if (Date.parse(ownRun.started_at) + ownRun.duration_ms < Date.parse(stats.as_of)) return null;
+  return {
+    level: "warn",
+    kind: "counting",
+    headline: "A run has ended, and the figures are counted anew",
+    text: [`It did this: ${didWords(ownRun)}. What stands below is some seconds older.`],
+  };
+}
+
 function nobodyCalls(picture) {
   const oldest = oldestDue(picture.stats.lanes.filter(isRouted));
   const silence = silenceOf(picture);
@@ -137,7 +160,7 @@ function nobodyCalls(picture) {
 function late(picture) {
   const oldest = oldestDue(picture.stats.lanes.filter(isRouted));
   if (!oldest || oldest.oldest_due_age_ms < LATE) return null;
-  const run = picture.stats.last_run;
+  const run = lastRun(picture);
   return {
     level: "bad",
     kind: "late",
@@ -279,11 +302,18 @@ function flow(picture) {
 }
 
 /** How long nobody has called, in milliseconds. */
-function silenceOf({ stats, now }) {
-  if (!stats.last_run) return Infinity;
+function silenceOf(picture) {
+  const run = lastRun(picture);
+  if (!run) return Infinity;
   // A run that is under way is a call, however long ago it began; a lost one was.
-  if (stats.last_run.state === "running") return 0;
-  return Math.max(0, now - Date.parse(stats.last_run.started_at) - (stats.last_run.duration_ms ?? 0));
+  if (run.state === "running") return 0;
+  return Math.max(0, picture.now - Date.parse(run.started_at) - (run.duration_ms ?? 0));
+}
+
+/** The list of runs is read afresh; the figures name the newest run of the moment when they were counted. */
+function lastRun({ stats, run }) {
+  const known = [run, stats.last_run].filter(Boolean);
+  return known.reduce((newest, one) => (newest && Date.parse(newest.started_at) >= Date.parse(one.started_at) ? newest : one), null);
 }
 
 function oldestDue(lanes) {

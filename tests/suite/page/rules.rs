@@ -120,6 +120,25 @@ async fn a_verdict_over_several_outboxes_names_the_one_that_its_button_leads_to(
     assert_eq!(verdict["places"]["dead-letters"], Value::Null, "a single outbox needs no name");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_just_made_ends_the_silence_before_it_is_counted() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let mut picture = picture(&[lane("a", 7, Some(12), 0)], &Value::Null);
+    let kind = async |picture: &Value| browser.call("verdict.js", "judge", vec![picture.clone()]).await["kind"].take();
+    picture["stats"]["as_of"] = ago(1).into();
+    assert_eq!(kind(&picture).await, "nobody-calls");
+    picture["run"] = run(0, "drained");
+    assert_eq!(kind(&picture).await, "late", "the list of runs is newer than the figures");
+    picture["ownRun"] = json!({"state": "running"});
+    assert_eq!(kind(&picture).await, "running");
+    picture["ownRun"] = run(0, "drained");
+    assert_eq!(kind(&picture).await, "counting", "the figures are older than the run's end");
+    picture["ownRun"] = run(2, "drained");
+    assert_eq!(kind(&picture).await, "late", "the figures are newer");
+}
+
 /// Minutes of an outbox: how long ago, how many were completed, are to be retried, were given up.
 fn hour(outbox: &str, minutes: &[(i64, u32, u32, u32)]) -> Value {
     let minute = |&(minutes_ago, completed, retried, dead_lettered): &(i64, u32, u32, u32)| {
