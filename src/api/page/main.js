@@ -105,7 +105,7 @@ tokenForm(() => {
   watcher.look();
 });
 deadLetters({ clock: () => latest?.now ?? 0, changed: () => watcher.look() });
-search(() => latest?.now ?? 0);
+search(() => watcher.now().now);
 onEventChange(afterChange);
 onOutboxChange(() => {
   forgetDeadLetters();

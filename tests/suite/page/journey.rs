@@ -107,6 +107,11 @@ async fn an_event_is_found_by_its_id_and_by_its_subject() {
     browser.rewrite("#search-text", "nobody knows").await;
     browser.click("#search button").await;
     browser.shows("#search-list", "No event matches").await;
+    browser.shows("#search-list", "As of").await;
+    site.enqueue("order.shipped", "nobody knows", &json!({}));
+    browser.click("[data-key=search-again]").await;
+    browser.shows("#search-list", "order.shipped").await;
+    browser.shows("#search-list", "not kept up to date").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
