@@ -57,6 +57,7 @@ static FILES: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!(SCRIPT, "client.js"),
         asset!(SCRIPT, "confirm.js"),
         asset!(SCRIPT, "dead_letters.js"),
+        asset!(SCRIPT, "discards.js"),
         asset!(SCRIPT, "dom.js"),
         asset!(SCRIPT, "event.js"),
         asset!(SCRIPT, "events_table.js"),
