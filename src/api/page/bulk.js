@@ -3,7 +3,8 @@
 import { act } from "./client.js";
 import { ask, field, noteField } from "./confirm.js";
 import { button, byId, fill, make } from "./dom.js";
-import { complain, sentence, tell } from "./notice.js";
+import { noteRefusal, skipAdvice } from "./discards.js";
+import { complain, sentence, tell, warn } from "./notice.js";
 import { outbox } from "./outboxes.js";
 import { count, counted } from "./time.js";
 
@@ -24,6 +25,10 @@ export async function changeMany(name, which) {
   try {
     found = (await act(path, { outbox: outbox() }, { ...which, dry_run: true, limit: MOST })).data;
   } catch (problem) {
+    if (noteRefusal(problem, outbox())) {
+      warn(skipAdvice(outbox()));
+      return true;
+    }
     complain(problem, verb);
     return false;
   }

@@ -2,7 +2,8 @@
 
 import { act } from "./client.js";
 import { ask, noteField } from "./confirm.js";
-import { complain, tell } from "./notice.js";
+import { canSkip, noteRefusal, skipAdvice } from "./discards.js";
+import { complain, tell, warn } from "./notice.js";
 import { statusWord } from "./words.js";
 
 const CHANGES = {
@@ -32,10 +33,11 @@ const CHANGES = {
   },
 };
 
-/** What may be done to an event in this state. */
-export function changesOf(status) {
-  if (status === "dead_letter") return ["requeue", "discard"];
-  return status === "pending" ? ["process", "cancel"] : [];
+/** What may be done to an event in this state, in an outbox that may lack a place for it. */
+export function changesOf({ status, outbox }) {
+  const skip = (name) => (canSkip(outbox) ? [name] : []);
+  if (status === "dead_letter") return ["requeue", ...skip("discard")];
+  return status === "pending" ? ["process", ...skip("cancel")] : [];
 }
 
 /** The word on a change's button. */
@@ -60,7 +62,8 @@ export async function change(name, event) {
     tell(done);
     return true;
   } catch (problem) {
-    complain(problem, verb);
+    if (noteRefusal(problem, event.outbox)) warn(skipAdvice(event.outbox));
+    else complain(problem, verb);
     return problem.kind === "refused";
   }
 }

@@ -1,8 +1,9 @@
 // Dead letters under a filter: a list that goes on, a choice of some, and what may be done to one, some or all of them.
 
 import { changeMany } from "./bulk.js";
-import { change } from "./changes.js";
+import { change, changesOf, changeVerb } from "./changes.js";
 import { read } from "./client.js";
+import { canSkip } from "./discards.js";
 import { button, byId, fill, make } from "./dom.js";
 import { eventsTable } from "./events_table.js";
 import { sentence } from "./notice.js";
@@ -130,7 +131,7 @@ const CHOICE = {
 const ACTIONS = {
   name: "",
   kind: "buttons",
-  cell: (event) => [one("requeue", "Requeue", event), one("discard", "Discard", event)],
+  cell: (event) => changesOf(event).map((name) => one(name, changeVerb(name), event)),
 };
 
 function one(name, verb, event) {
@@ -162,7 +163,7 @@ function drawBulk() {
 }
 
 function pair(which, key) {
-  return ["requeue", "discard"].map((name) => {
+  return (canSkip(outbox()) ? ["requeue", "discard"] : ["requeue"]).map((name) => {
     const apply = async () => {
       if (await changeMany(name, which)) await afterChange();
     };

@@ -75,7 +75,7 @@ async function refresh() {
 
 function drawEvent(event, payload) {
   fill(byId("event-title"), quoted(event.type), " ", badge(event.status));
-  const buttons = changesOf(event.status).map((name) =>
+  const buttons = changesOf(event).map((name) =>
     button(changeVerb(name), () => apply(name, event), { key: `event-${name}`, kind: changeKind(name) }),
   );
   fill(
@@ -94,7 +94,11 @@ function drawEvent(event, payload) {
 }
 
 async function apply(name, event) {
-  if (await change(name, event)) tellChanged();
+  if (await change(name, event)) {
+    // What may be done to it can have changed without the event.
+    drawn = "";
+    tellChanged();
+  }
   if (open) await refresh();
 }
 

@@ -1,13 +1,12 @@
 // The page put together: what is read is handed to those who show it, and what was done is read again.
 
-import { act } from "./client.js";
 import { deadLetters, forgetDeadLetters, redraw, reload, reloadQuietly, showDeadLetters } from "./dead_letters.js";
 import { byId } from "./dom.js";
 import { closeEvent, eventOfAddress, onEventChange, openEvent } from "./event.js";
 import { showHour } from "./hour.js";
 import { showLanes } from "./lanes.js";
-import { complain, tell } from "./notice.js";
-import { ofOutbox, onOutboxChange, outbox, showOutboxes } from "./outboxes.js";
+import { chooseOutbox, ofOutbox, onOutboxChange, outbox, showOutboxes } from "./outboxes.js";
+import { forgetRun, isRunning, ownRun, runNow } from "./run_now.js";
 import { showRuns } from "./runs.js";
 import { forgetSearch, search, showEventsIn } from "./search.js";
 import { clock, duration } from "./time.js";
@@ -31,7 +30,7 @@ function show(picture) {
   if (locked) lock();
   byId("data").hidden = locked || !picture.stats;
   byId("page").dataset.stale = String(Boolean(picture.problem ?? picture.readiness));
-  showVerdict(judge(picture), perform);
+  showVerdict(judge({ ...picture, chosen: outbox(), ownRun: ownRun() }), perform, isRunning());
   showFreshness(picture);
   if (locked || picture.problem || !picture.stats) return;
   tokenAccepted();
@@ -52,6 +51,7 @@ function lock() {
   closeEvent();
   forgetDeadLetters();
   forgetSearch();
+  forgetRun();
   deadBefore = undefined;
   demandToken();
 }
@@ -80,21 +80,19 @@ function followAddress() {
   addressed = null;
 }
 
-async function perform(action) {
+/** What a button of the verdict offers; in the outbox that it is about. */
+async function perform(action, place) {
+  if (place !== undefined) chooseOutbox(place);
   if (action === "token") showTokenForm();
   if (action === "dead-letters") await showDeadLetters();
   if (action === "waiting") await showEventsIn("pending");
-  if (action === "process") await process();
+  if (action === "process") await runNow(lookAgain);
 }
 
-async function process() {
-  try {
-    await act("v1/process", { mode: "async", batch_size: 1000 });
-    tell("A run has begun. The figures follow within half a minute.");
-    setTimeout(watcher.look, TICK_MS);
-  } catch (problem) {
-    complain(problem, "Setting a run going");
-  }
+/** The button is locked or free at once; the figures follow. */
+function lookAgain() {
+  if (latest) show(latest);
+  watcher.look();
 }
 
 function afterChange() {
@@ -107,7 +105,7 @@ tokenForm(() => {
   watcher.look();
 });
 deadLetters({ clock: () => latest?.now ?? 0, changed: () => watcher.look() });
-search(() => latest?.now ?? 0);
+search(() => watcher.now().now);
 onEventChange(afterChange);
 onOutboxChange(() => {
   forgetDeadLetters();

@@ -7,6 +7,11 @@ export function tell(text) {
   say(text, "done");
 }
 
+/** Says that something cannot be done. */
+export function warn(text) {
+  say(text, "failed");
+}
+
 /** Says why something was not done. */
 export function complain(problem, what) {
   say(sentence(problem, what), "failed");

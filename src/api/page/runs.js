@@ -3,22 +3,11 @@
 import { read } from "./client.js";
 import { button, byId, fill, make, table } from "./dom.js";
 import { sentence } from "./notice.js";
-import { ago, count, full, precise } from "./time.js";
-import { stopWords, triggerWord } from "./words.js";
+import { ago, full, precise } from "./time.js";
+import { didWords, stopWords, triggerWord } from "./words.js";
 
 const FEW = 6;
 const MANY = 50;
-const COUNTS = [
-  ["completed", "completed"],
-  ["retried", "to be retried"],
-  ["deferred", "put off"],
-  ["skipped", "skipped"],
-  ["dead_lettered", "given up"],
-  ["accepted", "accepted"],
-  ["lease_lost", "too late"],
-  ["released", "given back"],
-  ["reaped", "taken back"],
-];
 
 let limit = FEW;
 
@@ -53,12 +42,7 @@ function row(run, now) {
   const began = make("time", { datetime: run.started_at, title: full(run.started_at) }, ago(run.started_at, now));
   return [
     [began, make("small", {}, `by ${triggerWord(run.trigger)}`)],
-    [did(run), make("small", {}, run.state === "finished" ? `in ${precise(run.duration_ms)}` : "")],
+    [didWords(run), make("small", {}, run.state === "finished" ? `in ${precise(run.duration_ms)}` : "")],
     [make("span", { class: bad ? "tag bad" : "tag" }, word), make("small", {}, meaning)],
   ];
-}
-
-function did(run) {
-  const parts = COUNTS.filter(([name]) => run[name] > 0).map(([name, word]) => `${count(run[name])} ${word}`);
-  return parts.length > 0 ? parts.join(", ") : "found nothing to do";
 }

@@ -5,13 +5,13 @@ import { button, byId, fill, make } from "./dom.js";
 import { eventsTable } from "./events_table.js";
 import { sentence } from "./notice.js";
 import { outbox } from "./outboxes.js";
-import { counted } from "./time.js";
+import { counted, full } from "./time.js";
 import { STATUSES, statusWord } from "./words.js";
 
 const PAGE = 25;
 
 let clock = () => 0;
-let found = { events: [], cursor: null };
+let found = { events: [], cursor: null, at: 0 };
 let wanted = null;
 
 /** Begins; `tellTime` tells the time in milliseconds. */
@@ -58,7 +58,7 @@ async function find() {
     return;
   }
   const rest = bySubject.status === "fulfilled" ? bySubject.value : { events: [], cursor: null };
-  found = { events: [...one, ...rest.events.filter((event) => event.id !== one[0]?.id)], cursor: rest.cursor };
+  found = { events: [...one, ...rest.events.filter((event) => event.id !== one[0]?.id)], cursor: rest.cursor, at: clock() };
   drawFound();
 }
 
@@ -78,7 +78,7 @@ async function more() {
   try {
     const next = await page(mine.filter, found.cursor);
     if (wanted !== mine) return;
-    found = { events: [...found.events, ...next.events], cursor: next.cursor };
+    found = { events: [...found.events, ...next.events], cursor: next.cursor, at: found.at };
     drawFound();
   } catch (problem) {
     byId("search-list").append(make("p", { class: "error" }, sentence(problem, "Going on")));
@@ -90,8 +90,15 @@ function drawFound() {
   const goOn = found.cursor && button("Go on looking", more, { key: "search-more" });
   if (found.events.length === 0) {
     const none = found.cursor ? "None among those looked at so far." : "No event matches. Ids and subjects are compared whole.";
-    fill(byId("search-list"), make("p", { class: "empty" }, none), goOn);
+    fill(byId("search-list"), asOf(), make("p", { class: "empty" }, none), goOn);
     return;
   }
-  fill(byId("search-list"), eventsTable("Events", found.events, clock()), goOn);
+  fill(byId("search-list"), asOf(), eventsTable("Events", found.events, found.at), goOn);
+}
+
+/** What was found stands as it was then, so that nothing moves under whoever reads it. */
+function asOf() {
+  if (Number.isNaN(found.at)) return null;
+  const again = button("Look again", find, { key: "search-again", kind: "small" });
+  return make("p", { class: "hint" }, `As of ${full(new Date(found.at).toISOString())}. It is not kept up to date. `, again);
 }

@@ -14,7 +14,7 @@ export function watch(show) {
   async function look() {
     clearTimeout(timer);
     const mine = ++round;
-    const answers = await Promise.allSettled([read("v1/stats"), read("readyz")]);
+    const answers = await Promise.allSettled([read("v1/stats"), read("readyz"), read("v1/runs", { limit: 1 })]);
     // A later question, by another token perhaps, has overtaken this one.
     if (mine !== round) return;
     memory = remember(memory, answers);
@@ -43,17 +43,18 @@ export function watch(show) {
 }
 
 function nothing() {
-  return { stats: null, movedAt: 0, problem: null, readiness: null };
+  return { stats: null, run: null, movedAt: 0, problem: null, readiness: null };
 }
 
-function remember(memory, [stats, ready]) {
+function remember(memory, [stats, ready, runs]) {
   const readiness = ready.status === "rejected" && isReadiness(ready.reason) ? ready.reason : null;
   if (stats.status === "rejected") {
     return { ...memory, problem: stats.reason, readiness };
   }
   const fresh = stats.value.data;
   const moved = memory.stats?.as_of !== fresh.as_of;
-  return { stats: fresh, movedAt: moved ? performance.now() : memory.movedAt, problem: null, readiness };
+  const run = runs.status === "fulfilled" ? (runs.value.data.data[0] ?? null) : memory.run;
+  return { stats: fresh, run, movedAt: moved ? performance.now() : memory.movedAt, problem: null, readiness };
 }
 
 /** A probe that a proxy hides tells nothing about the database. */
@@ -62,8 +63,8 @@ function isReadiness(problem) {
 }
 
 /** Ages count on this machine's steady clock from an instant of the database's: no clock of ours is asked for the time. */
-function picture({ stats, movedAt, problem, readiness }) {
+function picture({ stats, run, movedAt, problem, readiness }) {
   const frozenFor = stats ? performance.now() - movedAt : 0;
   const now = stats ? Date.parse(stats.as_of) + frozenFor : NaN;
-  return { stats, problem, readiness, frozenFor, now };
+  return { stats, run, problem, readiness, frozenFor, now };
 }

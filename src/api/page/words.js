@@ -1,5 +1,7 @@
 // What the words of the interface mean, for somebody who has not read the documents.
 
+import { count } from "./time.js";
+
 const STATUS = {
   pending: ["pending", "It waits for its time, or for somebody to process what is due."],
   processing: ["processing", "It is being delivered, or its receiver has accepted it and will settle it."],
@@ -15,6 +17,18 @@ const STOP = {
   shutdown: ["stopped", "Its instance was shutting down, or its caller hung up."],
   error: ["error", "The database failed."],
 };
+
+const RUN_COUNTS = [
+  ["completed", "completed"],
+  ["retried", "to be retried"],
+  ["deferred", "put off"],
+  ["skipped", "skipped"],
+  ["dead_lettered", "given up"],
+  ["accepted", "accepted"],
+  ["lease_lost", "too late"],
+  ["released", "given back"],
+  ["reaped", "taken back"],
+];
 
 const ATTEMPT = {
   complete: "completed",
@@ -57,6 +71,12 @@ export function stopWords(run) {
   }
   if (run.state === "running") return ["running", "It is still under way."];
   return STOP[run.stop_reason] ?? [String(run.stop_reason), ""];
+}
+
+/** What a run has done. */
+export function didWords(run) {
+  const parts = RUN_COUNTS.filter(([name]) => run[name] > 0).map(([name, word]) => `${count(run[name])} ${word}`);
+  return parts.length > 0 ? parts.join(", ") : "found nothing to do";
 }
 
 /** What became of an attempt. */

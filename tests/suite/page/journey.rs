@@ -1,9 +1,12 @@
 //! What somebody does who is woken at night and has read nothing.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::browser::Browser;
 use super::site::Site;
+use crate::support::receiver::Reply;
 
 const HALF_AN_HOUR: &str = "1800000000";
 
@@ -21,7 +24,7 @@ async fn a_stall_is_seen_and_its_dead_letter_is_opened_understood_requeued_and_s
     browser.shows("#verdict-text", "order.shipped").await;
     browser.shows("#lanes", "30 minutes").await;
     browser.click("[data-key=verdict-process]").await;
-    browser.shows("#notice", "A run has begun").await;
+    browser.shows("#notice", "The run has ended: 1 completed. It stopped: drained. Nothing was left").await;
     browser.shows("#verdict-headline", "1 was given up").await;
 
     browser.click("[data-key=verdict-dead-letters]").await;
@@ -47,6 +50,28 @@ async fn a_stall_is_seen_and_its_dead_letter_is_opened_understood_requeued_and_s
     browser.shows("#hour", "2 completed").await;
     browser.shows("#runs", "Nothing was left to claim").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_run_at_a_time_is_set_going_and_it_says_what_it_did() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    site.call("POST", "/v1/events", &json!({"type": "order.shipped", "payload": 1}));
+    site.sql(&format!("UPDATE outbox_event SET available_at = available_at - {HALF_AN_HOUR}")).await;
+    site.receiver.then(Reply::status(500).after(Duration::from_secs(3)));
+    browser.open(&site.url()).await;
+    browser.shows("#verdict-headline", "nothing has ever called").await;
+    browser.shows("#verdict-text", "spends one of its attempts").await;
+    browser.click("[data-key=verdict-process]").await;
+    browser.shows("#verdict-headline", "A run is under way").await;
+    browser.shows("#verdict-actions", "A run is under way").await;
+    for _ in 0..3 {
+        browser.click("[data-key=verdict-process]").await;
+    }
+    browser.shows("#notice", "The run has ended: 1 to be retried").await;
+    assert!(!browser.text("#verdict-headline").await.contains("nothing has ever called"));
+    let runs = site.call("GET", "/v1/runs", &json!(null));
+    assert_eq!(runs["data"].as_array().unwrap().len(), 1, "{runs}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,6 +107,11 @@ async fn an_event_is_found_by_its_id_and_by_its_subject() {
     browser.rewrite("#search-text", "nobody knows").await;
     browser.click("#search button").await;
     browser.shows("#search-list", "No event matches").await;
+    browser.shows("#search-list", "As of").await;
+    site.enqueue("order.shipped", "nobody knows", &json!({}));
+    browser.click("[data-key=search-again]").await;
+    browser.shows("#search-list", "order.shipped").await;
+    browser.shows("#search-list", "not kept up to date").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,6 +98,106 @@ async fn the_verdict_names_what_is_wrong_first_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_over_several_outboxes_names_the_one_that_its_button_leads_to() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let elsewhere = |lane, name: &str| changed(lane, "/outbox", name.into());
+    let lanes = [
+        lane("a", 0, None, 1),
+        elsewhere(lane("b", 0, None, 7), "orders"),
+        elsewhere(lane("c", 2, Some(0), 0), "bills"),
+    ];
+    let mut picture = picture(&lanes, &run(1, "drained"));
+    for (chosen, place) in [("default", "default"), ("orders", "orders"), ("bills", "orders")] {
+        picture["chosen"] = chosen.into();
+        let verdict = browser.call("verdict.js", "judge", vec![picture.clone()]).await;
+        assert_eq!(verdict["places"]["dead-letters"], place, "{verdict}");
+        assert!(verdict["text"].to_string().contains("7 in outbox orders, 1 in outbox default"), "{verdict}");
+    }
+    picture["stats"]["lanes"] = json!([lanes[0]]);
+    let verdict = browser.call("verdict.js", "judge", vec![picture]).await;
+    assert_eq!(verdict["places"]["dead-letters"], Value::Null, "a single outbox needs no name");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_just_made_ends_the_silence_before_it_is_counted() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let mut picture = picture(&[lane("a", 7, Some(12), 0)], &Value::Null);
+    let kind = async |picture: &Value| browser.call("verdict.js", "judge", vec![picture.clone()]).await["kind"].take();
+    picture["stats"]["as_of"] = ago(1).into();
+    assert_eq!(kind(&picture).await, "nobody-calls");
+    picture["run"] = run(0, "drained");
+    assert_eq!(kind(&picture).await, "late", "the list of runs is newer than the figures");
+    picture["ownRun"] = json!({"state": "running"});
+    assert_eq!(kind(&picture).await, "running");
+    picture["ownRun"] = run(0, "drained");
+    assert_eq!(kind(&picture).await, "counting", "the figures are older than the run's end");
+    picture["ownRun"] = run(2, "drained");
+    assert_eq!(kind(&picture).await, "late", "the figures are newer");
+}
+
+/// Minutes of an outbox: how long ago, how many were completed, are to be retried, were given up.
+fn hour(outbox: &str, minutes: &[(i64, u32, u32, u32)]) -> Value {
+    let minute = |&(minutes_ago, completed, retried, dead_lettered): &(i64, u32, u32, u32)| {
+        json!({"outbox": outbox, "minute": ago(minutes_ago), "completed": completed, "retried": retried, "deferred": 0,
+               "skipped": 0, "dead_lettered": dead_lettered})
+    };
+    minutes.iter().map(minute).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_that_fail_are_judged_by_the_newest_minute_too_and_say_who_tries_again() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let failing = |last_run: &Value, minutes: &[(i64, u32, u32, u32)]| {
+        changed(picture(&[lane("a", 0, None, 4)], last_run), "/stats/last_hour", hour("default", minutes))
+    };
+    let cases = [
+        (failing(&run(1, "drained"), &[(3, 0, 30, 0)]), "failing", r#"["waiting"]"#, "tried again by the next runs"),
+        (failing(&run(9, "drained"), &[(3, 0, 30, 0)]), "failing", r#"["waiting","process"]"#, "called for 8 minutes"),
+        (failing(&run(1, "drained"), &[(3, 0, 9, 2)]), "failing", r#"["waiting","dead-letters"]"#, "2 of these events"),
+        (
+            failing(&run(1, "drained"), &[(5, 0, 30, 0), (2, 6, 0, 0)]),
+            "dead-letters",
+            r#"["dead-letters"]"#,
+            "decision",
+        ),
+        (failing(&run(1, "drained"), &[(5, 9, 0, 0), (2, 0, 30, 0)]), "failing", r#"["waiting"]"#, "30 of the 39"),
+        (failing(&run(1, "drained"), &[(20, 0, 30, 0)]), "dead-letters", r#"["dead-letters"]"#, "decision"),
+    ];
+    for (picture, kind, actions, words) in cases {
+        let verdict = browser.call("verdict.js", "judge", vec![picture.clone()]).await;
+        assert_eq!((&verdict["kind"], verdict["actions"].to_string().as_str()), (&kind.into(), actions), "{verdict}");
+        assert!(verdict.to_string().contains(words), "{words}: {verdict}");
+    }
+    let mut two = failing(&run(1, "drained"), &[]);
+    two["stats"]["last_hour"] = hour("orders", &[(2, 0, 5, 0)]);
+    two["stats"]["outboxes"] = json!(["default", "orders"]);
+    two["stats"]["last_hour"]
+        .as_array_mut()
+        .unwrap()
+        .extend(hour("default", &[(1, 300, 0, 0)]).as_array().unwrap().clone());
+    let verdict = browser.call("verdict.js", "judge", vec![two]).await;
+    assert_eq!((&verdict["kind"], &verdict["places"]["waiting"]), (&"failing".into(), &"orders".into()), "{verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_route_takes_is_not_counted_as_due_and_no_button_promises_a_delivery() {
+    let site = Site::start().await;
+    let browser = Browser::start().await;
+    browser.open(&site.url()).await;
+    let unrouted = changed(lane("x", 3, Some(50), 0), "/routed", false.into());
+    let stalled = picture(&[lane("a", 35, Some(12), 0), unrouted], &run(12, "drained"));
+    let verdict = browser.call("verdict.js", "judge", vec![stalled]).await.to_string();
+    assert!(verdict.contains("35 events are due. 3 besides wait for a route."), "{verdict}");
+    assert!(verdict.contains("spends one of its attempts"), "{verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_payload_is_shown_as_it_was_written() {
     let site = Site::start().await;
     let browser = Browser::start().await;

@@ -50,6 +50,15 @@ impl Site {
         Self::of(folder, &database, settings).await
     }
 
+    /// Starts it over a database file that holds these tables already.
+    pub async fn beside(tables: &str, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("outboxd.db");
+        let mut database = SqliteConnectOptions::new().filename(&file).create_if_missing(true).connect().await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(tables.to_owned())).execute(&mut database).await.unwrap();
+        Self::of(folder, &format!("sqlite://{}", file.display()), settings).await
+    }
+
     /// Starts it over this database.
     pub async fn over(database: &str) -> Self {
         Self::of(tempfile::tempdir().unwrap(), database, "").await
