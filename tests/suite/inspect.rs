@@ -178,7 +178,7 @@ async fn a_table_that_nobody_has_seen_is_described_with_its_guesses_marked() {
 const CHECKED: &str = "
 CREATE TABLE mail (
     id bigserial PRIMARY KEY, event_type text NOT NULL, payload jsonb NOT NULL, attempts integer NOT NULL DEFAULT 0,
-    state varchar(10) NOT NULL DEFAULT 'NEW' CHECK (state IN ('NEW', 'SENDING', 'SENT', 'BROKEN')),
+    state varchar(20) NOT NULL DEFAULT 'NEW' CHECK (state IN ('NEW', 'SENDING', 'SENT', 'BROKEN')),
     available_at timestamptz NOT NULL DEFAULT now(), locked_at timestamptz, created_at timestamptz NOT NULL DEFAULT now(),
     processed_at timestamptz, last_error text);
 INSERT INTO mail (event_type, payload, state, processed_at) SELECT 'a', '1',
@@ -209,8 +209,7 @@ async fn a_guess_that_nothing_shows_makes_the_description_no_whole_one() {
     let (text, _) = inspect(&program, "mail");
     add_missing(&mut connection, &text).await;
     let (text, sound) = inspect(&program, "mail");
-    assert!(text.contains("dead_letter = \"DEAD_LETTER\"  # ?") && !text.contains("NOT BOUNDED"), "{text}");
-    assert!(!sound, "{text}");
+    assert!(!sound && text.contains("dead_letter = \"DEAD_LETTER\"  # ?"), "{text}");
     let said = program.fail(&["outbox", "inspect", "mail"]);
     assert!(said.contains("nothing shows what processing, dead_letter should be"), "{said}");
 }
@@ -310,8 +309,7 @@ async fn doctor_tells_labels_that_a_check_refuses_and_statuses_that_no_label_nam
             table = "mail"
             max_attempts = 3
             lease = "10m"
-            columns = {{ id = "id", event_type = "event_type", payload = "payload", status = "state", attempts = "attempts",
-                         available_at = "available_at", locked_at = "locked_at", created_at = "created_at" }}
+            columns = {{ id = "id", event_type = "event_type", payload = "payload", status = "state", attempts = "attempts", available_at = "available_at", locked_at = "locked_at", created_at = "created_at" }}
             status = {{ pending = "NEW", processing = "SENDING", completed = "SENT", dead_letter = "{dead}" }}
             [[route]]
             name = "mail"
