@@ -210,7 +210,8 @@ async fn a_guess_that_nothing_shows_makes_the_description_no_whole_one() {
     add_missing(&mut connection, &text).await;
     let (text, sound) = inspect(&program, "mail");
     assert!(!sound && text.contains("dead_letter = \"DEAD_LETTER\"  # ?"), "{text}");
-    let said = program.fail(&["outbox", "inspect", "mail"]);
+    let output = program.run(&["outbox", "inspect", "mail"]);
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("nothing shows what processing, dead_letter should be"), "{said}");
 }
 
