@@ -93,7 +93,7 @@ fn useless(judge: &Judge<'_>, hot: &[Hot]) -> Vec<Advice> {
     let facts = judge.facts;
     let mut found = Vec::new();
     let bounds = |hot: &Hot, index: &Index| {
-        let is_read = hot.verdict.bounded && hot.verdict.indexes.iter().any(|name| *name == index.name);
+        let is_read = hot.verdict.bounded && hot.verdict.indexes.contains(&index.name);
         is_read || judge.leads(hot.purpose, index)
     };
     for index in &facts.indexes {
