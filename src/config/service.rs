@@ -118,6 +118,17 @@ impl Config {
         Ok((registries.default, adopted.collect()))
     }
 
+    /// The adopted outboxes without their routes, which need secrets that are not everywhere.
+    #[must_use]
+    pub fn outboxes_without_routes(&self) -> Vec<AdoptedSettings> {
+        let adopted = self.described.iter().cloned().map(|described| AdoptedSettings {
+            description: described.description,
+            registry: Registry::default(),
+            retention: described.retention,
+        });
+        adopted.collect()
+    }
+
     /// The description of the outbox that the flag `--outbox` names; `None` is the default outbox.
     ///
     /// # Errors

@@ -174,6 +174,47 @@ async fn a_table_that_nobody_has_seen_is_described_with_its_guesses_marked() {
     assert!(sound, "{text}");
 }
 
+/// A table with a CHECK on its statuses, one of which is no word that is known.
+const CHECKED: &str = "
+CREATE TABLE mail (
+    id bigserial PRIMARY KEY, event_type text NOT NULL, payload jsonb NOT NULL, attempts integer NOT NULL DEFAULT 0,
+    state varchar(20) NOT NULL DEFAULT 'NEW' CHECK (state IN ('NEW', 'SENDING', 'SENT', 'BROKEN')),
+    available_at timestamptz NOT NULL DEFAULT now(), locked_at timestamptz, created_at timestamptz NOT NULL DEFAULT now(),
+    processed_at timestamptz, last_error text);
+INSERT INTO mail (event_type, payload, state, processed_at) SELECT 'a', '1',
+    CASE n % 3 WHEN 0 THEN 'BROKEN' WHEN 1 THEN 'SENT' ELSE 'NEW' END, now() FROM generate_series(1, 3000) AS n;
+ANALYZE mail;";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_that_a_check_allows_comes_before_an_invented_word_and_advice_is_not_taken_back() {
+    let (mut connection, program) = database(CHECKED).await;
+    let (text, sound) = inspect(&program, "mail");
+    assert_eq!(described(&text)["status"]["dead_letter"].as_str(), Some("BROKEN"), "{text}");
+    assert!(!sound, "indexes are missing: {text}");
+    add_missing(&mut connection, &text).await;
+    let dead = "CREATE INDEX mail_outboxd_dead ON mail (processed_at, id) WHERE state = 'BROKEN'; ANALYZE mail";
+    run(&mut connection, dead).await;
+    let (text, sound) = inspect(&program, "mail");
+    assert!(sound && !text.contains("DROP INDEX"), "{text}");
+    run(&mut connection, "TRUNCATE mail; ANALYZE mail").await;
+    let (text, _) = inspect(&program, "mail");
+    assert!(!text.contains("DROP INDEX"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guess_that_nothing_shows_makes_the_description_no_whole_one() {
+    let free =
+        CHECKED.replace("CHECK (state IN ('NEW', 'SENDING', 'SENT', 'BROKEN'))", "").replace("'BROKEN'", "'SENT'");
+    let (mut connection, program) = database(&free).await;
+    let (text, _) = inspect(&program, "mail");
+    add_missing(&mut connection, &text).await;
+    let (text, sound) = inspect(&program, "mail");
+    assert!(!sound && text.contains("dead_letter = \"DEAD_LETTER\"  # ?"), "{text}");
+    let output = program.run(&["outbox", "inspect", "mail"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("nothing shows what processing, dead_letter should be"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_found_is_left_to_fill_in() {
     let (_, program) = database("CREATE TABLE note (id uuid PRIMARY KEY, words text)").await;
@@ -254,4 +295,50 @@ async fn a_status_of_one_letter_is_not_given_words() {
     for part in ["pending = \"N\"", "# processing = \"?\"", "last_error = \"last_err\"", "4 s"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_tells_labels_that_a_check_refuses_and_statuses_that_no_label_names() {
+    let url = fresh_database().await;
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    run(&mut connection, CHECKED).await;
+    let settings = |dead: &str| {
+        format!(
+            r#"database_url = {url:?}
+            [[outbox]]
+            name = "mail"
+            table = "mail"
+            max_attempts = 3
+            lease = "10m"
+            columns = {{ id = "id", event_type = "event_type", payload = "payload", status = "state", attempts = "attempts", available_at = "available_at", locked_at = "locked_at", created_at = "created_at" }}
+            status = {{ pending = "NEW", processing = "SENDING", completed = "SENT", dead_letter = "{dead}" }}
+            [[route]]
+            name = "mail"
+            outbox = "mail"
+            types = ["*"]
+            url = "http://127.0.0.1:9/""#
+        )
+    };
+    let program = Program::migrated(&settings("DEAD"));
+    let output = program.run(&["doctor"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("problem  outbox \"mail\": a CHECK of \"mail\" refuses \"DEAD\", the label of dead_letter"),
+        "{text}"
+    );
+    assert!(text.contains("statuses that no label names: BROKEN"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+
+    run(&mut connection, "UPDATE mail SET state = 'SENT'; CREATE INDEX ON mail (created_at, id)").await;
+    let text = inspect(&program, "mail").0;
+    add_missing(&mut connection, &text).await;
+    let program = Program::migrated(&settings("BROKEN"));
+    let text = program.succeed(&["doctor"]);
+    assert!(!text.contains("CHECK") && !text.contains("no label names"), "{text}");
+    assert!(!text.contains("warning  outbox"), "what is lasting is no warning: {text}");
+    assert!(
+        text.contains("does without what its table has no place for: attempts are not logged one by one"),
+        "{text}"
+    );
+    assert!(text.contains("has no column for errors"), "{text}");
 }

@@ -11,12 +11,12 @@ use super::findings::Findings;
 use super::here;
 use crate::event::Status;
 use crate::handler::Registry;
-use crate::run::RunRecord;
+use crate::run::{RunRecord, RunState, StopReason};
 use crate::store::{DeadLetterQuery, EventQuery, LaneStats, RunPage, Store, StoreError};
 use crate::timestamp::Timestamp;
 
-/// Due events of this age are late.
-const LATE: Duration = Duration::from_mins(5);
+/// Due events of this age are late, as on the page.
+const LATE: Duration = Duration::from_mins(2);
 /// A lease that has ended so long ago should have been taken back.
 const STALE_LEASE: Duration = Duration::from_mins(2);
 /// What is recent.
@@ -26,27 +26,55 @@ const RUNS: u32 = 50;
 const EVENTS: u32 = 200;
 /// Attempts from which on a share of failures means something.
 const ENOUGH: u64 = 10;
+/// What makes runs.
+const CALL: &str = "see that the scheduler calls /v1/process or `outboxd process` every minute with a valid token, or set [poller] interval";
 /// Names that one finding lists.
 const NAMED: usize = 10;
 
-/// The last runs on this database, newest first; says when the last one was.
-pub(super) async fn runs(home: &dyn Store, findings: &mut Findings) -> anyhow::Result<Vec<RunRecord>> {
+/// The last runs on this database, newest first, `None` when they cannot be read; says when the last one was and how the
+/// last one that is over ended. That there is none says [`no_runs`].
+pub(super) async fn runs(home: &dyn Store, findings: &mut Findings) -> anyhow::Result<Option<Vec<RunRecord>>> {
     match home.runs(&RunPage { after: None, limit: RUNS }).await {
         Ok(runs) => {
-            match runs.first() {
-                Some(last) => {
-                    let (ago, trigger) = (since(last.started_at), last.trigger.as_str());
-                    findings.ok(&format!("the last run began {} ago ({trigger})", words(ago)))?;
-                }
-                None => findings.ok("no run has been kept yet")?,
+            if let Some(last) = runs.first() {
+                let (ago, trigger) = (since(last.started_at), last.trigger.as_str());
+                findings.ok(&format!("the last run began {} ago ({trigger})", words(ago)))?;
+            }
+            if let Some(over) = runs.iter().find(|run| run.report.state != RunState::Running) {
+                end(over, findings)?;
             }
             failures(&runs, findings)?;
-            Ok(runs)
+            Ok(Some(runs))
         }
         Err(error) => {
             unread("runs", &error, findings)?;
-            Ok(Vec::new())
+            Ok(None)
         }
+    }
+}
+
+/// No run is known: as it should be while nothing is due.
+pub(super) fn no_runs(is_due: bool, findings: &mut Findings) -> anyhow::Result<()> {
+    if is_due {
+        findings.warning("no run has been kept yet, although events are due", CALL)
+    } else {
+        findings.ok("no run has been kept yet")
+    }
+}
+
+/// How the last run that is over ended, where it did not end well.
+fn end(run: &RunRecord, findings: &mut Findings) -> anyhow::Result<()> {
+    let ago = words(since(run.started_at));
+    match (run.report.state, run.report.stop_reason) {
+        (RunState::Lost, _) => findings.warning(
+            &format!("the last run that is over was lost: it began {ago} ago, and its instance ended before it reported"),
+            "see why the instance ended: killed for memory, or by a platform's limit of time that is shorter than the run's budget",
+        ),
+        (RunState::Finished, Some(StopReason::Error)) => findings.warning(
+            &format!("the last run that is over began {ago} ago and ended with stop_reason error: the database failed it"),
+            "read the service's log of that time, and make a run with `outboxd process`",
+        ),
+        (RunState::Running | RunState::Finished, _) => Ok(()),
     }
 }
 
@@ -65,21 +93,24 @@ fn failures(runs: &[RunRecord], findings: &mut Findings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One outbox.
+/// One outbox; whether events are due in it that a route may take.
 pub(super) async fn outbox(
     name: &str,
     store: &dyn Store,
     registry: &Registry,
     last_run: Option<Timestamp>,
     findings: &mut Findings,
-) -> anyhow::Result<()> {
-    match store.stats().await {
+) -> anyhow::Result<bool> {
+    let is_due = match store.stats().await {
         Ok(stats) => {
             unrouted(name, &stats.lanes, registry, findings)?;
-            due(name, &stats.lanes, registry, last_run, findings)?;
+            due(name, &stats.lanes, registry, last_run, findings)?
         }
-        Err(error) => unread("due events", &error, findings)?,
-    }
+        Err(error) => {
+            unread("due events", &error, findings)?;
+            false
+        }
+    };
     match stale_leases(store).await {
         Ok(0) => {}
         Ok(count) => findings.warning(
@@ -88,7 +119,8 @@ pub(super) async fn outbox(
         )?,
         Err(error) => unread("leases", &error, findings)?,
     }
-    dead_letters(name, store, registry, findings).await
+    dead_letters(name, store, registry, findings).await?;
+    Ok(is_due)
 }
 
 /// Types that wait and that no route takes.
@@ -100,26 +132,37 @@ fn unrouted(name: &str, lanes: &[LaneStats], registry: &Registry, findings: &mut
     }
     let more = if types.len() > NAMED { ", and others" } else { "" };
     let types = types.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    if registry.routes().is_empty() {
+        return findings.warning(
+            &format!("outbox {name:?}: no routes are known here, and events of these types are due: {types}{more}"),
+            "give doctor the service's settings and secrets, or add a [[route]] where the service has none either",
+        );
+    }
     findings.warning(
         &format!("outbox {name:?}: events are due whose types no route takes: {types}{more}"),
         "add a [[route]] for them; they wait, and no attempt is spent",
     )
 }
 
-/// How old the oldest due event is that a route takes, and whether anybody has called since.
+/// How old the oldest due event is that a route takes, of all types where no routes are known, and whether anybody has
+/// called since. Whether there is one.
 fn due(
     name: &str,
     lanes: &[LaneStats],
     registry: &Registry,
     last_run: Option<Timestamp>,
     findings: &mut Findings,
-) -> anyhow::Result<()> {
-    let routed = lanes.iter().filter(|lane| registry.route_for(&lane.event_type).is_some());
+) -> anyhow::Result<bool> {
+    let is_blind = registry.routes().is_empty();
+    let routed = lanes.iter().filter(|lane| is_blind || registry.route_for(&lane.event_type).is_some());
     let oldest = routed.filter_map(|lane| lane.oldest_due_micros).max();
     let Some(age) = oldest.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))) else {
-        return findings.ok(&format!("outbox {name:?}: nothing waits that is due"));
+        findings
+            .ok(&format!("outbox {name:?}: nothing waits that is due{}", if is_blind { "" } else { " and routed" }))?;
+        return Ok(false);
     };
-    let what = format!("outbox {name:?}: the oldest due event waits for {}", words(age));
+    let of = if is_blind { " of any type" } else { "" };
+    let what = format!("outbox {name:?}: the oldest due event{of} waits for {}", words(age));
     let has_called = last_run.is_some_and(|at| since(at) < LATE);
     match (age > LATE, has_called) {
         (false, _) => findings.ok(&what),
@@ -128,10 +171,14 @@ fn due(
             "give runs more time or a larger batch, call more often, or see why its receiver is slow",
         ),
         (true, false) => findings.problem(
-            &format!("{what}, and NOTHING HAS CALLED for {}", last_run.map_or("ever".to_owned(), |at| words(since(at)))),
-            "see that the scheduler calls /v1/process or `outboxd process` every minute with a valid token, or set [poller] interval",
+            &format!(
+                "{what}, and NOTHING HAS CALLED for {}",
+                last_run.map_or("ever".to_owned(), |at| words(since(at)))
+            ),
+            CALL,
         ),
-    }
+    }?;
+    Ok(true)
 }
 
 /// Of the first events in processing, how many have a lease that ended long ago.

@@ -4,6 +4,7 @@
 
 mod findings;
 mod flow;
+mod outbox;
 mod server;
 mod settings;
 
@@ -18,6 +19,7 @@ use super::global::Global;
 use crate::config::{AdoptedSettings, Config, mask_url};
 use crate::handler::Registry;
 use crate::processor::DEFAULT_OUTBOX;
+use crate::store::description::Description;
 use crate::store::postgres::inspect;
 use crate::store::{Store, StoreError, StoreOptions, connect, connect_adopted};
 use crate::timestamp::Timestamp;
@@ -75,22 +77,42 @@ async fn database(config: &Config, transaction_age: Duration, findings: &mut Fin
     };
     let answer = schema(home.as_ref(), findings).await?;
     if answer != Answer::None {
-        let (registry, adopted) = config.outboxes()?;
+        // Why there are no routes is said with the settings.
+        let (registry, adopted) =
+            config.outboxes().unwrap_or_else(|_| (Registry::default(), config.outboxes_without_routes()));
         clock(&options, findings).await?;
         server::server(&options, &adopted, transaction_age, findings).await?;
-        let runs = if answer == Answer::Current { flow::runs(home.as_ref(), findings).await? } else { Vec::new() };
-        let last_run = runs.first().map(|run| run.started_at);
-        for (name, store, registry) in outboxes(config, (&options, registry, adopted), &home, findings).await? {
+        let runs = if answer == Answer::Current { flow::runs(home.as_ref(), findings).await? } else { None };
+        let last_run = runs.iter().flatten().next().map(|run| run.started_at);
+        let mut is_due = false;
+        for Opened { name, store, registry, description } in
+            outboxes(config, (&options, registry, adopted), &home, findings).await?
+        {
             // Of our own table everything has been said with its schema.
             let is_usable = (answer == Answer::Current || !Arc::ptr_eq(&store, &home))
-                && outbox(&name, store.as_ref(), findings).await?;
+                && outbox::outbox(&name, store.as_ref(), description.as_ref(), findings).await?;
             if is_usable {
-                flow::outbox(&name, store.as_ref(), &registry, last_run, findings).await?;
+                if let Some(description) = &description {
+                    outbox::statuses(&options, description, findings).await?;
+                }
+                is_due |= flow::outbox(&name, store.as_ref(), &registry, last_run, findings).await?;
             }
+        }
+        if runs.is_some_and(|runs| runs.is_empty()) {
+            flow::no_runs(is_due, findings)?;
         }
     }
     home.close().await;
     Ok(())
+}
+
+/// An outbox of the settings.
+struct Opened {
+    name: String,
+    store: Arc<dyn Store>,
+    registry: Registry,
+    /// Of an adopted one.
+    description: Option<Description>,
 }
 
 /// Every outbox of the settings by its name, the default one first if it is served.
@@ -99,15 +121,16 @@ async fn outboxes(
     (options, registry, adopted): (&StoreOptions, Registry, Vec<AdoptedSettings>),
     home: &Arc<dyn Store>,
     findings: &mut Findings,
-) -> anyhow::Result<Vec<(String, Arc<dyn Store>, Registry)>> {
+) -> anyhow::Result<Vec<Opened>> {
     let mut found = Vec::new();
     if config.default_outbox() {
-        found.push((DEFAULT_OUTBOX.to_owned(), Arc::clone(home), registry));
+        let (name, store) = (DEFAULT_OUTBOX.to_owned(), Arc::clone(home));
+        found.push(Opened { name, store, registry, description: None });
     }
     for AdoptedSettings { description, registry, .. } in adopted {
         let name = description.name.clone();
-        match connect_adopted(options, description, Arc::clone(home)).await {
-            Ok(store) => found.push((name, store, registry)),
+        match connect_adopted(options, description.clone(), Arc::clone(home)).await {
+            Ok(store) => found.push(Opened { name, store, registry, description: Some(description) }),
             Err(error) => findings.problem(&format!("outbox {name}: {error}"), DESCRIBE)?,
         }
     }
@@ -182,22 +205,4 @@ async fn clock(options: &StoreOptions, findings: &mut Findings) -> anyhow::Resul
 fn here() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-}
-
-/// Whether an outbox's description fits its table, and what that table does not allow.
-async fn outbox(name: &str, store: &dyn Store, findings: &mut Findings) -> anyhow::Result<bool> {
-    match store.limitations().await {
-        Ok(limitations) => {
-            findings.ok(&format!("outbox {name:?} can be used"))?;
-            for limitation in limitations {
-                let what = format!("outbox {name:?}: {limitation}");
-                findings.warning(&what, "give the table what it lacks (docs/adopting.md), or do without")?;
-            }
-            Ok(true)
-        }
-        Err(error) => {
-            findings.problem(&format!("outbox {name:?}: {error}"), DESCRIBE)?;
-            Ok(false)
-        }
-    }
 }

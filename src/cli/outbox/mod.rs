@@ -18,7 +18,7 @@ pub(super) enum Command {
     /// Propose a description of a table, the indexes that it lacks, and show how outboxd would run on it
     ///
     /// Reads the catalogue and at most 10,000 rows, and changes nothing. Exits with 0 when a whole description could be
-    /// proposed and every hot statement is bounded by an index, else with 1. Postgres only.
+    /// proposed, with no guess marked with ?, and every hot statement is bounded by an index, else with 1. Postgres only.
     #[command(after_help = "Example: outboxd outbox inspect 'public.\"NotificationDelivery\"'")]
     Inspect {
         /// The table as SQL names it; without a schema the search path finds it

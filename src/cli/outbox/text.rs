@@ -34,6 +34,10 @@ pub(super) fn what_is_wrong(inspection: &Inspection) -> String {
     if !missing.is_empty() {
         return format!("nothing was found for {}: fill in what is marked with ?", missing.join(", "));
     }
+    let invented = inspection.proposal.invented();
+    if !invented.is_empty() {
+        return format!("nothing shows what {} should be: put in what is marked with ?", invented.join(", "));
+    }
     let slow = |hot: &&Hot| hot.purpose.is_hot() && !hot.verdict.bounded;
     let slow: Vec<&str> = inspection.statements.iter().filter(slow).map(|hot| hot.purpose.name()).collect();
     format!("not bounded by an index: {}", slow.join(", "))

@@ -105,6 +105,57 @@ async fn due_events_that_nobody_called_for_are_loud_and_unrouted_types_are_named
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_the_secrets_or_any_settings_it_goes_on_with_what_needs_no_routes() {
+    let sql = TestDb::empty_postgres().await;
+    let url = &sql.options.url;
+    let full = on(url, "");
+    full.succeed(&["enqueue", "order.paid", "1"]);
+    let ago = sql.ago(Duration::from_secs(150));
+    sql.sql(&format!("UPDATE {{events}} SET {{available_at}} = {ago}")).await;
+    let sealed = Program::with_settings(&format!("database_url = \"{url}\"\n{ROUTE}secrets_env = [\"NOT_HERE\"]\n"));
+    let bare = Program::with_settings(&format!("database_url = \"{url}\"\n"));
+    for program in [&sealed, &bare] {
+        let (text, code) = doctor(program, &[]);
+        assert!(text.contains("nothing holds back vacuum"), "{text}");
+        assert!(finding(&text, "no routes are known here").0.ends_with(": order.paid"), "{text}");
+        assert!(finding(&text, "of any type waits for 2m").0.starts_with("problem  "), "late as on the page: {text}");
+        let (what, remedy) = finding(&text, "no run has been kept yet");
+        assert!(what.starts_with("warning  ") && remedy.contains("scheduler"), "{text}");
+        assert!(!text.contains("nothing waits"), "{text}");
+        assert_eq!(code, Some(1));
+    }
+    assert!(finding(&doctor(&sealed, &[]).0, "NOT_HERE").0.starts_with("problem  the service would not start"));
+    sql.sql("DELETE FROM {events}").await;
+    let (text, code) = doctor(&bare, &[]);
+    assert!(finding(&text, "no run has been kept yet").0.starts_with("ok  ") && code == Some(0), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_run_that_failed_or_was_lost_is_told() {
+    let url = fresh_database().await;
+    let program = on(&url, "");
+    // A run that does something: idle ones are kept once a minute.
+    let make_run = || {
+        program.succeed(&["enqueue", "order.paid", "1"]);
+        assert_eq!(program.json(&["process"])["claimed"], 1);
+        doctor(&program, &[]).0
+    };
+    assert!(!make_run().contains("the last run that is over"));
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    for (change, what) in [
+        ("report = jsonb_set(report::jsonb, '{stop_reason}', '\"error\"')::json", "ended with stop_reason error"),
+        ("finished_at = NULL, lost_after = now() - interval '1 second'", "was lost"),
+    ] {
+        let change = AssertSqlSafe(format!("UPDATE outbox.run SET {change}"));
+        sqlx::raw_sql(change).execute(&mut connection).await.unwrap();
+        let text = doctor(&program, &[]).0;
+        let (line, remedy) = finding(&text, "the last run that is over");
+        assert!(line.starts_with("warning  ") && line.contains(what) && remedy.contains("remedy"), "{text}");
+        assert!(!make_run().contains("the last run that is over"), "the last one counts");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_and_leases_that_nobody_took_back_are_told_by_route() {
     for sql in [TestDb::empty_sqlite().await, TestDb::empty_postgres().await] {
         let program = on(&sql.options.url, "");

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::columns::Role;
-use super::facts::Facts;
+use super::facts::{Facts, Index};
+use super::plan::Judge;
 use super::proposal::{Proposal, label_literal};
 use super::statements::Purpose;
 use super::{Hot, facts};
@@ -21,7 +22,8 @@ pub struct Advice {
 }
 
 /// What to do about the table's indexes, given how its statements run.
-pub(super) fn advice(facts: &Facts, proposal: &Proposal, hot: &[Hot]) -> Vec<Advice> {
+pub(super) fn advice(judge: &Judge<'_>, hot: &[Hot]) -> Vec<Advice> {
+    let (facts, proposal) = (judge.facts, judge.proposal);
     let bad = |purposes: &[Purpose]| {
         hot.iter().any(|statement| purposes.contains(&statement.purpose) && !statement.verdict.bounded)
     };
@@ -54,7 +56,7 @@ pub(super) fn advice(facts: &Facts, proposal: &Proposal, hot: &[Hot]) -> Vec<Adv
         let reason = "listing dead letters reads more than a page: worth it where many of them stay".to_owned();
         advice.extend(statement.map(|statement| Advice { needed: false, reason, statement }));
     }
-    advice.extend(useless(facts, hot));
+    advice.extend(useless(judge, hot));
     advice
 }
 
@@ -85,16 +87,21 @@ fn index_name(facts: &Facts, what: &str) -> String {
     facts::readable(&format!("{start}{end}"))
 }
 
-/// Indexes that are broken, and those that bound no statement here.
-fn useless(facts: &Facts, hot: &[Hot]) -> Vec<Advice> {
+/// Indexes that are broken, and those that bound no statement here. One that is made for a statement, such as our own
+/// advice, is not useless because the planner takes another way today.
+fn useless(judge: &Judge<'_>, hot: &[Hot]) -> Vec<Advice> {
+    let facts = judge.facts;
     let mut found = Vec::new();
-    let bounds = |hot: &Hot, name: &str| hot.verdict.bounded && hot.verdict.indexes.iter().any(|index| index == name);
+    let bounds = |hot: &Hot, index: &Index| {
+        let is_read = hot.verdict.bounded && hot.verdict.indexes.contains(&index.name);
+        is_read || judge.leads(hot.purpose, index)
+    };
     for index in &facts.indexes {
         let name = facts::readable(&index.name);
         let statement = format!("DROP INDEX CONCURRENTLY {}.{name};", facts::readable(&facts.schema));
         let reason = if !index.valid {
             format!("{name} is not valid: an attempt to build it failed, or is not yet done")
-        } else if !hot.is_empty() && !index.unique && !hot.iter().any(|hot| bounds(hot, &index.name)) {
+        } else if !hot.is_empty() && !index.unique && !hot.iter().any(|hot| bounds(hot, index)) {
             format!(
                 "{name} bounds nothing that outboxd does and costs every write: once nothing is missing, drop it if the \
                  application does without"

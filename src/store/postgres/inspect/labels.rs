@@ -58,7 +58,11 @@ pub(super) fn guess(facts: &Facts, column: &Column, sample: &[Sampled]) -> Label
     by_default(column, &mut left, &mut found);
     by_evidence(sample, &mut left, &mut found);
     by_order(column, &mut left, &mut found);
-    by_custom(column, &mut found);
+    by_remainder(column, &mut left, &mut found);
+    // What is valid is known: another word cannot be.
+    if !facts.checks.iter().any(|check| lists(check, &column.name)) {
+        by_custom(column, &mut found);
+    }
     Labels { found, left }
 }
 
@@ -126,6 +130,27 @@ fn by_order(column: &Column, left: &mut Vec<String>, found: &mut BTreeMap<Status
             found.insert(status, Found { value: left.remove(0), remark });
         }
     }
+}
+
+/// Where one status and one label are left, they belong together; of a label that a row or a CHECK shows that is likelier
+/// than of a word that nothing shows.
+fn by_remainder(column: &Column, left: &mut Vec<String>, found: &mut BTreeMap<Status, Found>) {
+    if column.kind != Kind::Text {
+        return;
+    }
+    let required = [Status::Pending, Status::Processing, Status::Completed, Status::DeadLetter];
+    let lacking: Vec<Status> = required.into_iter().filter(|status| !found.contains_key(status)).collect();
+    if let ([status], [_]) = (lacking.as_slice(), left.as_slice()) {
+        let remark = Some("guessed: the only status and the only label that are left: check it".to_owned());
+        found.insert(*status, Found { value: left.remove(0), remark });
+    }
+}
+
+/// Whether a CHECK lists the values that this column may have, and says nothing else.
+fn lists(check: &str, column: &str) -> bool {
+    let one_of = check.contains("= ANY (") || check.contains(" = '");
+    let otherwise = ["<>", " AND ", "NOT ", "~", "LIKE"].iter().any(|word| check.contains(word));
+    mentions(check, column) && one_of && !otherwise
 }
 
 /// Free text shows only the labels that some row has. Where it shows one, the others are written as that one is.

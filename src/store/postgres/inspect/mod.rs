@@ -14,6 +14,7 @@ mod plan;
 mod proposal;
 pub(super) mod read;
 mod statements;
+mod statuses;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +32,9 @@ pub use columns::Role;
 pub use health::{Health, Holder, TableHealth, health};
 pub use plan::Verdict;
 pub use proposal::{Found, Proposal};
+pub use read::SAMPLED_ROWS;
 pub use statements::Purpose;
+pub use statuses::{Statuses, statuses};
 
 use self::plan::Judge;
 use super::call::SESSION_SETTINGS;
@@ -57,10 +60,12 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Whether a description could be proposed on which every hot statement is bounded.
+    /// Whether a whole description could be proposed, without a guess that nothing shows, on which every hot statement is
+    /// bounded.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.proposal.missing().is_empty()
+            && self.proposal.invented().is_empty()
             && self.statements.iter().all(|statement| statement.verdict.bounded || !statement.purpose.is_hot())
     }
 }
@@ -166,7 +171,7 @@ async fn in_transaction(connection: &mut PgConnection, name: &TableName) -> Resu
     let lock_outlives_claims = proposal.lock_outlives_claims(&sample);
     let judge = Judge { facts: &facts, proposal: &proposal, lock_outlives_claims };
     let statements = explain_all(connection, &judge).await?;
-    let indexes = advice::advice(&facts, &proposal, &statements);
+    let indexes = advice::advice(&judge, &statements);
     Ok(Inspection { estimated_rows: facts.estimated_rows, proposal, indexes, statements })
 }
 

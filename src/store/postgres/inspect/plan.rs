@@ -74,6 +74,11 @@ impl Judge<'_> {
 
     /// An index that leads straight to what the statement reads, by its keys and its condition alone.
     pub(super) fn leading_index(&self, purpose: Purpose) -> Option<&Index> {
+        self.facts.indexes.iter().find(|index| self.leads(purpose, index))
+    }
+
+    /// Whether this index does.
+    pub(super) fn leads(&self, purpose: Purpose, index: &Index) -> bool {
         let event_type = self.proposal.columns.contains_key(&Role::EventType);
         let ended_at = self.proposal.columns.contains_key(&Role::ProcessedAt);
         let (keys, status) = match purpose {
@@ -81,17 +86,17 @@ impl Judge<'_> {
                 (vec![Role::EventType, Role::AvailableAt], Status::Pending)
             }
             Purpose::Claim | Purpose::Survey => (vec![Role::AvailableAt], Status::Pending),
-            Purpose::Settle => return self.facts.indexes.iter().find(|index| self.begins_with(index, &[Role::Id])),
+            Purpose::Settle => return self.begins_with(index, &[Role::Id]),
             Purpose::Reap => (vec![Role::LockedAt], Status::Processing),
             Purpose::DeadLetters if ended_at => (vec![Role::ProcessedAt], Status::DeadLetter),
             Purpose::DeadLetters => (vec![Role::CreatedAt], Status::DeadLetter),
         };
         let after_status: Vec<Role> = [Role::Status].into_iter().chain(keys.iter().copied()).collect();
         let by_lock = purpose == Purpose::Reap && !self.lock_outlives_claims;
-        self.facts.indexes.iter().find(|index| match &index.predicate {
+        match &index.predicate {
             Some(predicate) => self.begins_with(index, &keys) && self.selects(predicate, status),
             None => self.begins_with(index, &after_status) || (by_lock && self.begins_with(index, &keys)),
-        })
+        }
     }
 
     fn begins_with(&self, index: &Index, keys: &[Role]) -> bool {

@@ -78,6 +78,16 @@ impl Proposal {
             .collect()
     }
 
+    /// What was put in although nothing shows it, in the settings' words.
+    #[must_use]
+    pub fn invented(&self) -> Vec<&'static str> {
+        let is_open = |found: &Found| found.remark.as_deref().is_some_and(|remark| remark.starts_with('?'));
+        let columns = self.columns.iter().filter(|(_, found)| is_open(found)).map(|(role, _)| role.key());
+        columns
+            .chain(self.labels.iter().filter(|(_, found)| is_open(found)).map(|(status, _)| status.as_str()))
+            .collect()
+    }
+
     /// Whether rows that are not claimed have an instant of a claim.
     pub(super) fn lock_outlives_claims(&self, sample: &[Sampled]) -> bool {
         let processing = self.labels.get(&Status::Processing).map(|found| found.value.as_str());

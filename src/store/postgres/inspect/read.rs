@@ -12,7 +12,7 @@ use crate::store::description::TableName;
 use crate::store::table::quote_identifier;
 
 /// Rows that a sample looks at.
-const SAMPLED_ROWS: u32 = 10_000;
+pub const SAMPLED_ROWS: u32 = 10_000;
 
 /// `$1` schema or NULL for the search path, `$2` name.
 const RELATION: &str = "

@@ -132,7 +132,26 @@ fn labels_are_found_in_a_check() {
     ];
     let proposal = propose(&facts, &[]);
     assert_eq!(label(&proposal, Status::Completed), Some("sent"));
-    assert!(proposal.notes.iter().any(|note| note.contains("it's dead")), "{:?}", proposal.notes);
+    assert_eq!(label(&proposal, Status::DeadLetter), Some("it's dead"), "the only one that is left");
+}
+
+#[test]
+fn no_word_is_invented_where_a_check_lists_the_valid_ones_or_a_label_is_left() {
+    let check = |labels: &[&str]| {
+        let labels: Vec<String> = labels.iter().map(|label| format!("('{label}'::character varying)::text")).collect();
+        format!("CHECK (((state)::text = ANY (ARRAY[{}])))", labels.join(", "))
+    };
+    let mut facts = table(vec![column("state", Kind::Text)]);
+    facts.checks = vec![check(&["NEW", "SENDING", "SENT", "BROKEN"])];
+    assert_eq!(label(&propose(&facts, &[sampled("BROKEN", [3, 0, 3, 1])]), Status::DeadLetter), Some("BROKEN"));
+    facts.checks = vec![check(&["NEW", "SENDING", "SENT", "BROKEN", "DRAFT"])];
+    let proposal = propose(&facts, &[]);
+    assert_eq!(label(&proposal, Status::DeadLetter), None);
+    assert!(proposal.missing().contains(&"dead_letter") && proposal.invented().is_empty());
+    facts.checks.clear();
+    let rows = ["NEW", "SENDING", "SENT", "BROKEN"].map(|label| sampled(label, [3, 1, 1, 1]));
+    assert_eq!(label(&propose(&facts, &rows), Status::DeadLetter), Some("BROKEN"));
+    assert_eq!(propose(&facts, &rows[..3]).invented(), ["dead_letter"]);
 }
 
 #[test]
