@@ -158,7 +158,7 @@ fn cut(text: &str) -> String {
 }
 
 /// A text whose control characters are written out, and those that would turn the order of what stands around them.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::cli) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::output;
+use crate::cli::shown::plain;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -61,9 +62,10 @@ impl Findings {
                 Level::Warning => "warning ",
                 Level::Problem => "problem ",
             };
-            output::text(&format!("{word} {what}"))?;
+            // Types come from the tables' rows: nothing of them may look like a finding of its own.
+            output::text(&format!("{word} {}", plain(what)))?;
             if let Some(remedy) = remedy {
-                output::text(&format!("         remedy: {remedy}"))?;
+                output::text(&format!("         remedy: {}", plain(remedy)))?;
             }
         }
         self.all.push(Finding { level, what: what.to_owned(), remedy: remedy.map(str::to_owned) });
