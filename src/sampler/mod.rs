@@ -1,9 +1,9 @@
 //! Counting what stands in the lanes, every now and then, and keeping what was counted.
 //!
 //! A count is bounded but not free, so it is made at least fifteen seconds after the last one and takes at most a twentieth
-//! of the time where it succeeds. [`run`] does so while the service runs. Where nobody does, because the
-//! instance was asleep, a request that finds counts too old has them renewed and waits; two at once are never made. A request
-//! that goes away does not stop the count.
+//! of the time where it succeeds. [`run`] does so while the service runs. A request that finds counts too old, because the
+//! instance was asleep, has them renewed and waits, and so does any request where counting is quick; two at once are never
+//! made. A request that goes away does not stop the count.
 
 mod view;
 
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,6 +30,10 @@ const PERIOD: Duration = Duration::from_secs(15);
 const SHARE: u32 = 20;
 /// How much later than the next count is due a request finds the last one too old: nobody is counting.
 const GRACE: Duration = Duration::from_secs(5);
+/// A count that takes no longer is made for whoever asks, instead of waiting for its time.
+const QUICK: Duration = Duration::from_millis(10);
+/// How long metrics wait for counts that are too old.
+const SCRAPE_WAITS: Duration = Duration::from_millis(500);
 /// A failure that took so long has kept the database busy.
 const SLOW_FAILURE: Duration = Duration::from_secs(5);
 /// How long after a slow failure the next request is told of it: not so long that nobody sees that the database is back.
@@ -89,6 +94,7 @@ impl Failed {
 /// What was counted in one outbox.
 struct Snapshot {
     taken: Instant,
+    took: Duration,
     /// How long after this count the next one is due.
     pause: Duration,
     stats: Stats,
@@ -99,6 +105,13 @@ struct Snapshot {
 impl Snapshot {
     fn is_fresh(&self) -> bool {
         self.taken.elapsed() < self.pause + GRACE
+    }
+
+    /// Whether it answers a request, of one of so many outboxes. Counting for every request that comes still takes no more
+    /// than its share of the time.
+    fn serves(&self, outboxes: usize) -> bool {
+        let is_young = self.taken.elapsed() < rest_after(self.took, outboxes);
+        is_young || (self.took > QUICK && self.is_fresh())
     }
 
     /// How long it is until the next count is due.
@@ -138,7 +151,9 @@ impl Sampler {
             let last = self.shared.last(*place);
             last.failed.as_ref().is_none_or(|failed| failed.at.elapsed() >= PERIOD + GRACE && !failed.holds_still())
         };
-        join_all((0..self.shared.watched.len()).filter(may_succeed).map(|place| self.fresh(place))).await;
+        let renewed = join_all((0..self.shared.watched.len()).filter(may_succeed).map(|place| self.fresh(place)));
+        // What takes longer goes on, for the next one who asks.
+        let _ = timeout(SCRAPE_WAITS, renewed).await;
     }
 
     /// Measures how connections are used, which changes too fast to be sampled.
@@ -201,7 +216,7 @@ impl Shared {
     /// What may be answered without asking the database.
     fn known(&self, place: usize) -> Option<Result<Arc<Snapshot>, StoreError>> {
         let last = self.last(place).clone();
-        if let Some(snapshot) = last.snapshot.filter(|snapshot| snapshot.is_fresh()) {
+        if let Some(snapshot) = last.snapshot.filter(|snapshot| snapshot.serves(self.watched.len())) {
             return Some(Ok(snapshot));
         }
         let failed = last.failed.filter(Failed::holds_still)?;
@@ -245,8 +260,9 @@ impl Shared {
         let minutes = store.minutes(processor.outbox(), MINUTES).await?;
         let runs = store.runs(&RunPage { after: None, limit: RUNS_LOOKED_AT }).await?;
         let last_success = runs.iter().find_map(ended_well);
-        let pause = pause_after(taken.elapsed(), self.watched.len());
-        let snapshot = Snapshot { taken, pause, stats, minutes, last_run: runs.into_iter().next() };
+        let took = taken.elapsed();
+        let pause = pause_after(took, self.watched.len());
+        let snapshot = Snapshot { taken, took, pause, stats, minutes, last_run: runs.into_iter().next() };
         Ok((snapshot, last_success))
     }
 
@@ -296,8 +312,12 @@ fn named_types(processor: &Processor) -> impl Iterator<Item = (&Processor, &str)
 
 /// How long to leave a database alone that has just counted for so long, one of so many outboxes.
 fn pause_after(took: Duration, outboxes: usize) -> Duration {
-    let rest = SHARE.saturating_mul(u32::try_from(outboxes).unwrap_or(u32::MAX)).saturating_sub(1);
-    PERIOD.max(took.saturating_mul(rest))
+    PERIOD.max(rest_after(took, outboxes))
+}
+
+/// What of the time is not for counting, after a count that took so long.
+fn rest_after(took: Duration, outboxes: usize) -> Duration {
+    took.saturating_mul(SHARE.saturating_mul(u32::try_from(outboxes).unwrap_or(u32::MAX)).saturating_sub(1))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "microseconds since 1970 stay below 2^53 for two hundred years")]
@@ -370,5 +390,6 @@ mod tests {
         assert_eq!(pause_after(second / 100, 1), PERIOD);
         assert_eq!(pause_after(second, 1), second * 19);
         assert_eq!(pause_after(second, 3), second * 59);
+        assert_eq!(rest_after(second / 1000, 2), second * 39 / 1000);
     }
 }
