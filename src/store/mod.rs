@@ -7,6 +7,7 @@
 //! under a deadline. `tests/suite/store` holds the promises written here against both databases.
 
 mod action;
+mod adopted;
 mod bulk;
 mod connect;
 pub mod description;

@@ -10,6 +10,7 @@ use super::fit::IdKind;
 use super::rows::{event, event_with_payload};
 use super::statements::Statements;
 use crate::event::{Due, Event, NewEvent};
+use crate::store::adopted::is_replay;
 use crate::store::postgres::rows::date_time;
 use crate::store::{EnqueueError, Enqueued, StoreError};
 
@@ -88,12 +89,4 @@ async fn write(
     }
     transaction.commit().await?;
     Ok(Ok(answers))
-}
-
-fn is_replay(there: &Event, new: &NewEvent) -> bool {
-    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    let payload = there.payload.as_deref().unwrap_or_default();
-    there.event_type == new.event_type
-        && there.subject == new.subject
-        && (payload == new.payload || value(payload) == value(&new.payload))
 }

@@ -18,13 +18,12 @@ mod statements;
 mod stats;
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use self::claim::is_of_the_statement;
@@ -33,10 +32,11 @@ use self::statements::Statements;
 use super::call::{ADOPTED_SETTINGS, Caller, StepFuture};
 use super::inspect::read::{Relation, relation};
 use super::stats::figures;
-use crate::event::{Event, EventId, NewEvent, Status};
+use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
+use crate::store::adopted::{Resolved, possible_id, with_lease_end};
 use crate::store::description::Description;
 use crate::store::{
     Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
@@ -44,10 +44,6 @@ use crate::store::{
     LaneFront, Minute, MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats,
     Store, StoreError, StoreOptions, Transition,
 };
-use crate::timestamp::Timestamp;
-
-/// Characters of an id that is looked for.
-const MAX_ID_CHARS: usize = 10_000;
 
 /// An outbox in an adopted table.
 pub struct AdoptedStore {
@@ -55,7 +51,7 @@ pub struct AdoptedStore {
     description: Description,
     home: Arc<dyn Store>,
     /// Filled by the first call that could read the catalogue; an altered table empties it again.
-    statements: Mutex<Arc<OnceCell<Arc<Statements>>>>,
+    statements: Resolved<Statements>,
     max_payload_bytes: usize,
     prepared: bool,
 }
@@ -87,7 +83,7 @@ impl AdoptedStore {
             caller: Caller::with_settings(options, connect, (), ADOPTED_SETTINGS),
             description,
             home,
-            statements: Mutex::default(),
+            statements: Resolved::default(),
             max_payload_bytes: options.max_payload_bytes,
             prepared: !options.pooler,
         })
@@ -103,12 +99,7 @@ impl AdoptedStore {
 
     /// The statements; the first call reads the catalogue.
     async fn statements(&self) -> Result<Arc<Statements>, StoreError> {
-        let cell = Arc::clone(&self.cell());
-        cell.get_or_try_init(|| self.resolve()).await.cloned()
-    }
-
-    fn cell(&self) -> MutexGuard<'_, Arc<OnceCell<Arc<Statements>>>> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statements.get(self.resolve()).await
     }
 
     /// Judges an error of a call. One that says that the table is not as it was makes the next call read the catalogue
@@ -117,7 +108,7 @@ impl AdoptedStore {
         if !matches!(error, StoreError::SchemaOutdated) {
             return error;
         }
-        *self.cell() = Arc::default();
+        self.statements.forget();
         self.statements().await.err().unwrap_or_else(|| StoreError::Unavailable {
             reason: format!("outbox {:?}: its table has just been altered", self.name()),
             source: None,
@@ -200,10 +191,7 @@ impl AdoptedStore {
 
     /// When the present lease ends, which the table itself does not say.
     fn with_lease_end(&self, event: Event) -> Event {
-        let held = event.locked_at.filter(|_| event.status == Status::Processing);
-        let lease = crate::store::micros(self.description.lease);
-        let lease_until = held.map(|at| Timestamp::from_micros(at.as_micros().saturating_add(lease)));
-        Event { lease_until, ..event }
+        with_lease_end(event, self.description.lease)
     }
 }
 
@@ -239,9 +227,7 @@ impl Store for AdoptedStore {
     }
 
     fn parse_id(&self, text: &str) -> Option<EventId> {
-        // An application's ids may be odd; what the database cannot compare at all is none.
-        let is_fit = text.chars().count() <= MAX_ID_CHARS && !text.contains('\0');
-        is_fit.then(|| EventId::from_text(text))
+        possible_id(text)
     }
 
     async fn claim_by_id(&self, id: &EventId, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> {

@@ -9,6 +9,7 @@ use super::fit::IdKind;
 use super::rows::event;
 use super::statements::Statements;
 use crate::event::{Due, Event, NewEvent};
+use crate::store::adopted::is_replay;
 use crate::store::sqlite::error::from_sqlx;
 use crate::store::{EnqueueError, Enqueued, StoreError};
 
@@ -90,12 +91,4 @@ async fn write(
     let row = statements.event().bind(id).bind(max_payload_bytes).fetch_optional(connection).await?;
     let there = row.as_ref().map(event).transpose()?.filter(|there| is_replay(there, new));
     Ok(there.map(|there| Enqueued { event: Event { payload: None, ..there }, created: false }))
-}
-
-fn is_replay(there: &Event, new: &NewEvent) -> bool {
-    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    let payload = there.payload.as_deref().unwrap_or_default();
-    there.event_type == new.event_type
-        && there.subject == new.subject
-        && (payload == new.payload || value(payload) == value(&new.payload))
 }

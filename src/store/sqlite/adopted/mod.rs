@@ -25,14 +25,13 @@ mod settle;
 mod statements;
 mod stats;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use sqlx::SqliteConnection;
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use self::catalogue::{Relation, relation};
@@ -40,10 +39,11 @@ use self::fit::{Fit, IdKind};
 use self::statements::Statements;
 use super::SqliteStore;
 use super::error::from_sqlx;
-use crate::event::{Event, EventId, NewEvent, Status};
+use crate::event::{Event, EventId, NewEvent};
 use crate::lease::{ClaimKey, ClaimedEvent, Lease};
 use crate::outcome::Settlement;
 use crate::run::{RunRecord, RunReport, Trigger};
+use crate::store::adopted::{Resolved, possible_id, with_lease_end};
 use crate::store::description::Description;
 use crate::store::{
     Abilities, Action, Actor, Attempt, BulkChange, Claim, ConnectError, DeadLetterFilter, DeadLetterIds,
@@ -51,10 +51,6 @@ use crate::store::{
     LaneFront, Minute, MinuteCounts, Peek, PoolFigures, ReapLane, ReapPage, Reaped, RequeueChange, RunPage, Stats,
     Store, StoreError, StoreOptions, Transition,
 };
-use crate::timestamp::Timestamp;
-
-/// Characters of an id that is looked for.
-const MAX_ID_CHARS: usize = 10_000;
 
 /// An outbox in an adopted table.
 pub struct AdoptedStore {
@@ -65,7 +61,7 @@ pub struct AdoptedStore {
     description: Description,
     home: Arc<dyn Store>,
     /// Filled by the first call that could read the catalogue; an altered table empties it again.
-    statements: Mutex<Arc<OnceCell<Arc<Statements>>>>,
+    statements: Resolved<Statements>,
 }
 
 /// What a step gives back.
@@ -87,7 +83,7 @@ impl AdoptedStore {
             Some(file) => file,
             None => SqliteStore::open(options).await?,
         };
-        let (closed, statements) = (AtomicBool::new(false), Mutex::default());
+        let (closed, statements) = (AtomicBool::new(false), Resolved::default());
         Ok(Self { file, is_own_file, closed, description, home, statements })
     }
 
@@ -112,12 +108,7 @@ impl AdoptedStore {
         if self.closed.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable { reason: "the store is closed".to_owned(), source: None });
         }
-        let cell = Arc::clone(&self.cell());
-        cell.get_or_try_init(|| self.resolve()).await.cloned()
-    }
-
-    fn cell(&self) -> MutexGuard<'_, Arc<OnceCell<Arc<Statements>>>> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statements.get(self.resolve()).await
     }
 
     async fn resolve(&self) -> Result<Arc<Statements>, StoreError> {
@@ -181,7 +172,7 @@ impl AdoptedStore {
         if !matches!(answer, Err(StoreError::SchemaOutdated)) {
             return answer;
         }
-        *self.cell() = Arc::default();
+        self.statements.forget();
         Err(self.statements().await.err().unwrap_or_else(|| StoreError::Unavailable {
             reason: format!("outbox {:?}: its table has just been altered", self.name()),
             source: None,
@@ -200,10 +191,7 @@ impl AdoptedStore {
 
     /// When the present lease ends, which the table itself does not say.
     fn with_lease_end(&self, event: Event) -> Event {
-        let held = event.locked_at.filter(|_| event.status == Status::Processing);
-        let lease = crate::store::micros(self.description.lease);
-        let lease_until = held.map(|at| Timestamp::from_micros(at.as_micros().saturating_add(lease)));
-        Event { lease_until, ..event }
+        with_lease_end(event, self.description.lease)
     }
 
     fn refused(&self, why: &str) -> StoreError {
@@ -235,9 +223,7 @@ impl Store for AdoptedStore {
     }
 
     fn parse_id(&self, text: &str) -> Option<EventId> {
-        // An application's ids may be odd; what the database cannot compare at all is none.
-        let is_fit = text.chars().count() <= MAX_ID_CHARS && !text.contains('\0');
-        is_fit.then(|| EventId::from_text(text))
+        possible_id(text)
     }
 
     async fn claim_by_id(&self, id: &EventId, _: Duration) -> Result<Option<ClaimedEvent>, StoreError> {
